@@ -1,0 +1,163 @@
+/*
+ * clbytes/safetensors.h - safetensors files, saved straight from the device.
+ *
+ * A save plans the file from lengths alone, then streams each tensor from
+ * where it is into the file: nothing is materialised, and the host memory
+ * needed is the staging ring's, whatever the size of the model.  An open reads
+ * the header alone; its tensors are lazy file handles, ready for
+ * clb_bytes_upload().
+ *
+ *     clb_tensor tensor = {"temperature", "F32", 2, shape, field};
+ *     if (clb_safetensors_save("step.safetensors", &tensor, 1, NULL) != CLB_OK)
+ *       fprintf(stderr, "%s\n", clb_error_message());
+ *
+ * The format is that of the safetensors library, 0.8: eight bytes of header
+ * length, little-endian; a JSON header padded with spaces to a multiple of
+ * eight; the tensors' bytes, packed, row-major, without holes.  The rules for
+ * every function in <clbytes.h> hold here too.
+ */
+#ifndef CLBYTES_SAFETENSORS_H
+#define CLBYTES_SAFETENSORS_H
+
+#include <clbytes.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * A tensor of a file.  Written by the caller for a save; written by the
+ * library, and owned by the clb_safetensors, when a file is opened.
+ */
+typedef struct clb_tensor {
+  const char *name;    /* UTF-8; unique in the file; not "__metadata__" */
+  const char *dtype;   /* the format's own name: "F32", "BF16", "I64", ... */
+  size_t ndim;         /* dimensions of shape */
+  const size_t *shape; /* extents, in elements of dtype; for a save NULL: the
+                          handle's own logical shape */
+  clb_bytes *bytes;    /* contents, in row-major order; little-endian */
+} clb_tensor;
+
+/* A pair of the file's metadata; UTF-8. */
+typedef struct clb_pair {
+  const char *key;
+  const char *value;
+} clb_pair;
+
+/*
+ * Told how far a save is, in tensor bytes, after each piece and at least at
+ * the end; runs on the saving thread.  Nonzero: cancel.
+ */
+typedef int (*clb_progress)(uint64_t done, uint64_t total, void *user);
+
+/* Start from CLB_SAVE_OPTIONS_INIT.  Written by the caller, read during the
+ * call. */
+typedef struct clb_save_options {
+  size_t struct_size;       /* sizeof(clb_save_options) of the caller's header;
+                               as in clb_context_options */
+  const clb_pair *metadata; /* metadata_count pairs; keys differ */
+  size_t metadata_count;
+  int durable;              /* 1: data and directory entry are on the disk when
+                               it returns (fsync) */
+  clb_progress progress;    /* NULL: none */
+  void *user;               /* given to progress as it is */
+} clb_save_options;
+#define CLB_SAVE_OPTIONS_INIT { sizeof(clb_save_options), 0, 0, 0, 0, 0 }
+
+/*
+ * Saves count tensors as path.  Tensors are laid down by their dtype, the
+ * widest first, then by name, as the format's own writer does.  Each is read
+ * only when its turn comes.
+ *
+ * The file is written beside path under the name ".NAME.clbytes-tmp", locked,
+ * and renamed: whatever fails, the old file or the new one is there, whole.
+ * A failed save removes its scratch file; one that a killed process left is
+ * removed by the next save of path.  A path that is a symbolic link stays one,
+ * and its target is replaced.  The file has the mode of the one it replaces,
+ * else 0666 less the umask.  Saving onto the file that the tensors are read
+ * from works.
+ *   options  NULL: the defaults
+ * CLB_INVALID_ARGUMENT  before anything is written: a name that is NULL, given
+ *                       twice, "__metadata__" or not UTF-8; metadata likewise;
+ *                       an unknown dtype; a shape and dtype that differ from
+ *                       the handle's length; path is no regular file
+ * CLB_UNSUPPORTED       an option that this library does not know; a device
+ *                       or host that is not little-endian
+ * CLB_IO_ERROR          the file cannot be written; the message has the path
+ * CLB_CANCELLED         progress stopped it
+ * CLB_OUT_OF_MEMORY, and whatever reading a tensor returns; the message has
+ *                       the tensor's name
+ * Blocks; also while another process saves the same path.
+ */
+clb_status clb_safetensors_save(const char *path, const clb_tensor *tensors,
+                                size_t count, const clb_save_options *options);
+
+/*
+ * The same bytes to a sink, for a socket, a pipe, a compressor; durable says
+ * nothing here.  A sink that stops is CLB_CANCELLED.
+ */
+clb_status clb_safetensors_write(clb_sink sink, void *user,
+                                 const clb_tensor *tensors, size_t count,
+                                 const clb_save_options *options);
+
+/* An open file: its header, and its tensors as lazy handles. */
+typedef struct clb_safetensors clb_safetensors;
+
+/*
+ * Opens a file, reading its header alone.  The header may have 100,000,000
+ * bytes, a tensor 64 dimensions; time and memory are linear in the header, the
+ * memory at most 16 times its length and 16 MiB, for hostile files too.
+ * Unknown keys in a tensor's entry are ignored.
+ *   out  to be closed
+ * CLB_INVALID_ARGUMENT  not a regular file
+ * CLB_IO_ERROR          it cannot be opened or read
+ * CLB_FORMAT_ERROR      it is not a safetensors file; the message says what
+ *                       is wrong and where
+ * CLB_UNSUPPORTED       the host is not little-endian
+ * CLB_OUT_OF_RANGE      a tensor larger than SIZE_MAX
+ * CLB_OUT_OF_MEMORY
+ * Blocks while it reads.
+ */
+clb_status clb_safetensors_open(const char *path, clb_safetensors **out);
+
+/* Number of tensors; 0 for NULL.  Never blocks. */
+size_t clb_safetensors_count(const clb_safetensors *file);
+
+/*
+ * The tensor of an index, in the order of the tensors' data in the file.
+ *   out  its members live until clb_safetensors_close(); to keep the bytes
+ *        longer, clb_bytes_retain() them
+ * CLB_OUT_OF_RANGE  index is not below the count
+ * Never blocks.
+ */
+clb_status clb_safetensors_tensor(const clb_safetensors *file, size_t index,
+                                  clb_tensor *out);
+
+/*
+ * The tensor of a name; out as above.
+ * CLB_NOT_FOUND  there is none
+ * Never blocks.
+ */
+clb_status clb_safetensors_find(const clb_safetensors *file, const char *name,
+                                clb_tensor *out);
+
+/* Number of metadata pairs; 0 for NULL.  Never blocks. */
+size_t clb_safetensors_metadata_count(const clb_safetensors *file);
+
+/*
+ * The metadata pair of an index, in the order of the file; its strings live
+ * until clb_safetensors_close().
+ * CLB_OUT_OF_RANGE  index is not below the count
+ * Never blocks.
+ */
+clb_status clb_safetensors_metadata_at(const clb_safetensors *file,
+                                       size_t index, clb_pair *out);
+
+/* Closes the file and releases its handles.  NULL is fine. */
+void clb_safetensors_close(clb_safetensors *file);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
