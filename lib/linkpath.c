@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +23,8 @@
 /* What a link at path stands for, if its text is link. */
 static char *step(const char *path, const char *link) {
   const char *slash = strrchr(path, '/');
-  size_t kept = link[0] == '/' || slash == NULL ? 0 : (size_t)(slash + 1 - path);
+  bool alone = link[0] == '/' || slash == NULL;
+  size_t kept = alone ? 0 : (size_t)(slash + 1 - path);
   char *next = malloc(kept + strlen(link) + 1);
 
   if (next != NULL) {

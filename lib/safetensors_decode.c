@@ -22,10 +22,14 @@
 /* Nested values, as many as the format's own reader takes. */
 #define DEPTH_MAX 127
 
-typedef enum place { BEFORE, TOP, METADATA, ENTRY, SHAPE, OFFSETS, IGNORED } place;
+typedef enum place {
+  BEFORE, TOP, METADATA, ENTRY, SHAPE, OFFSETS, IGNORED
+} place;
 
 /* The keys of an entry, a bit each. */
-enum { NO_KEY = 0, DTYPE_KEY = 1, SHAPE_KEY = 2, OFFSETS_KEY = 4, OTHER_KEY = 8 };
+enum {
+  NO_KEY = 0, DTYPE_KEY = 1, SHAPE_KEY = 2, OFFSETS_KEY = 4, OTHER_KEY = 8
+};
 
 typedef struct decoder {
   clb__header *header;
@@ -35,7 +39,8 @@ typedef struct decoder {
   place place;
   unsigned depth;       /* of what is ignored */
   bool metadata_seen;
-  const char *name;     /* of the tensor, or of the pair, that is being read */
+  size_t end;           /* of the whole object; 0: not yet */
+  const char *name;     /* of the tensor or pair that is being read, or NULL */
   unsigned key, seen;   /* of the entry */
   clb__entry entry;
   uint64_t numbers[CLB__RANK_MAX];
@@ -45,13 +50,14 @@ typedef struct decoder {
 /* The shape of rank 0 is not NULL, which a save would take for "not given". */
 static const size_t no_extents[1];
 
-/* --- Refusing: 0 is what stops yajl ---------------------------------------- */
+/* --- Refusing: 0 is what stops yajl --------------------------------------- */
 
 static int refuse(decoder *d, clb_status status, const char *what) {
   size_t at = yajl_get_bytes_consumed(d->json);
 
   if (d->name == NULL)
-    d->status = clb__fail(status, "%s, before byte %zu of the header", what, at);
+    d->status = clb__fail(status, "%s, before byte %zu of the header", what,
+                          at);
   else if (d->place == METADATA)
     d->status = clb__fail(status,
                           "metadata \"%.100s\": %s, before byte %zu of the "
@@ -93,7 +99,7 @@ static int misplaced(decoder *d) {
                                       : "data_offsets is not an array");
 }
 
-/* --- Growing --------------------------------------------------------------- */
+/* --- Growing -------------------------------------------------------------- */
 
 static bool grow(void **array, size_t *room, size_t elem_size) {
   size_t more, bytes;
@@ -134,7 +140,7 @@ static bool add_entry(clb__header *header, const clb__entry *entry) {
   return true;
 }
 
-/* --- The parts of an entry ------------------------------------------------- */
+/* --- The parts of an entry ------------------------------------------------ */
 
 static int end_shape(decoder *d) {
   size_t *shape;
@@ -223,7 +229,7 @@ static int add_number(decoder *d, const char *text, size_t length) {
   return 1;
 }
 
-/* --- Events ---------------------------------------------------------------- */
+/* --- Events --------------------------------------------------------------- */
 
 /* True where the value that comes belongs to a key that is ignored. */
 static bool ignored(const decoder *d) {
@@ -345,6 +351,8 @@ static int on_end_map(void *context) {
     return end_ignored(d);
   if (d->place == ENTRY)
     return end_entry(d);
+  if (d->place == TOP)
+    d->end = yajl_get_bytes_consumed(d->json);
   d->place = TOP;
   d->name = NULL;
   return 1;
@@ -382,10 +390,10 @@ static const yajl_callbacks callbacks = {
     .yajl_end_array = on_end_array,
 };
 
-/* --- The whole ------------------------------------------------------------- */
+/* --- The whole ------------------------------------------------------------ */
 
-static clb_status json_error(decoder *d, const char *text, size_t length) {
-  size_t at = yajl_get_bytes_consumed(d->json);
+static clb_status json_error(decoder *d, const char *text, size_t length,
+                             size_t at) {
   unsigned char *error =
       yajl_get_error(d->json, 0, (const unsigned char *)text, length);
   int shown = error == NULL ? 0 : (int)strcspn((char *)error, "\n");
@@ -398,6 +406,7 @@ static clb_status json_error(decoder *d, const char *text, size_t length) {
 static clb_status parse(decoder *d, const char *text, size_t length) {
   yajl_alloc_funcs funcs = clb__json_memory_funcs(&d->memory);
   yajl_status status;
+  size_t at;
 
   if (setjmp(d->memory.failed) != 0) {
     (void)no_memory(d);
@@ -405,10 +414,17 @@ static clb_status parse(decoder *d, const char *text, size_t length) {
   }
   d->json = yajl_alloc(&callbacks, &funcs, d);
   status = yajl_parse(d->json, (const unsigned char *)text, length);
+  at = yajl_get_bytes_consumed(d->json);
   if (status == yajl_status_ok)
     status = yajl_complete_parse(d->json);
   if (status == yajl_status_error)
-    return json_error(d, text, length);
+    return json_error(d, text, length, at);
+  /* yajl does not see a token that the end of the text cuts off. */
+  for (size_t i = d->end; i < length && d->status == CLB_OK; i++)
+    if (strchr(" \t\n\r", text[i]) == NULL || text[i] == '\0')
+      d->status = clb__fail(CLB_FORMAT_ERROR,
+                            "something after the object, at byte %zu of the "
+                            "header", i);
   return d->status;
 }
 

@@ -26,7 +26,7 @@ struct clb_safetensors {
   clb__header header;
 };
 
-/* --- The file -------------------------------------------------------------- */
+/* --- The file ------------------------------------------------------------- */
 
 static bool same_file(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
@@ -66,7 +66,7 @@ static clb_status open_whole(const char *path, clb_bytes **out) {
              : clb__fail(CLB_IO_ERROR, "%s: replaced again and again", path);
 }
 
-/* --- The header ------------------------------------------------------------ */
+/* --- The header ----------------------------------------------------------- */
 
 /* The header's length, from the file's first bytes. */
 static clb_status read_prefix(clb_bytes *whole, size_t *out) {
@@ -129,7 +129,7 @@ static clb_status make_handles(clb_bytes *whole, size_t data,
   return CLB_OK;
 }
 
-/* --- Opening and asking ---------------------------------------------------- */
+/* --- Opening and asking --------------------------------------------------- */
 
 clb_status clb_safetensors_open(const char *path, clb_safetensors **out) {
   clb_safetensors *file = NULL;

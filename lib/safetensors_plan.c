@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- One tensor ------------------------------------------------------------ */
+/* --- One tensor ----------------------------------------------------------- */
 
 static clb_status check_name(const clb_tensor *tensor, size_t index) {
   if (tensor->name == NULL)
@@ -103,7 +103,7 @@ static clb_status plan_tensor(const clb_tensor *tensor, size_t index,
   return status == CLB_OK ? check_length(out) : status;
 }
 
-/* --- All of them ----------------------------------------------------------- */
+/* --- All of them ---------------------------------------------------------- */
 
 static int compare_names(const void *a, const void *b) {
   const clb__planned *x = a, *y = b;
@@ -148,7 +148,7 @@ static clb_status plan_tensors(const clb_tensor *tensors, size_t count,
   return CLB_OK;
 }
 
-/* --- Metadata -------------------------------------------------------------- */
+/* --- Metadata ------------------------------------------------------------- */
 
 static int compare_keys(const void *a, const void *b) {
   const clb_pair *const *x = a, *const *y = b;

@@ -48,7 +48,7 @@ static clb_status read_options(const clb_save_options *from,
   return CLB_OK;
 }
 
-/* --- Streaming ------------------------------------------------------------- */
+/* --- Streaming ------------------------------------------------------------ */
 
 static int tell_progress(transfer *t) {
   const clb_save_options *options = t->options;
@@ -106,7 +106,7 @@ static clb_status stream_all(transfer *t, const clb__file_plan *plan) {
   return status;
 }
 
-/* --- The two kinds --------------------------------------------------------- */
+/* --- The two kinds -------------------------------------------------------- */
 
 static clb_status prepare(const clb_tensor *tensors, size_t count,
                           const clb_save_options *from,

@@ -40,7 +40,7 @@ static const char *target_name(const clb__savefile *file) {
   return slash == NULL ? file->path : slash + 1;
 }
 
-/* --- Names ----------------------------------------------------------------- */
+/* --- Names ---------------------------------------------------------------- */
 
 /* ".NAME.clbytes-tmp".  A name too long for that is cut, and a hash keeps
  * scratch files of two such names apart (FNV-1a, 64 bits). */
@@ -56,7 +56,9 @@ static char *scratch_name(const char *name, size_t name_max) {
     for (size_t i = 0; i < length; i++)
       hash = (hash ^ (unsigned char)name[i]) * UINT64_C(0x100000001b3);
     (void)snprintf(mark, sizeof mark, "-%016" PRIx64, hash);
-    kept = name_max > around + hash_length ? name_max - around - hash_length : 0;
+    kept = 0;
+    if (around + hash_length < name_max)
+      kept = name_max - around - hash_length;
     if (kept > length)
       kept = length;
     /* Not within a character: some file systems want UTF-8. */
@@ -84,7 +86,7 @@ static clb_status open_directory(clb__savefile *file, bool durable) {
   return CLB_OK;
 }
 
-/* --- The target ------------------------------------------------------------ */
+/* --- The target ----------------------------------------------------------- */
 
 /* Sets exists and, if it does, mode. */
 static clb_status look_at_target(const clb__savefile *file, bool *exists,
@@ -108,13 +110,15 @@ static clb_status check_path(const char *path) {
   struct stat st;
   size_t length = strlen(path);
 
-  if (length == 0 || path[length - 1] == '/' ||
+  if (length == 0)
+    return clb__fail(CLB_INVALID_ARGUMENT, "the path is empty");
+  if (path[length - 1] == '/' ||
       (stat(path, &st) == 0 && !S_ISREG(st.st_mode)))
     return clb__fail(CLB_INVALID_ARGUMENT, "%s: not a regular file", path);
   return CLB_OK;
 }
 
-/* --- The lock -------------------------------------------------------------- */
+/* --- The lock ------------------------------------------------------------- */
 
 static int lock(int fd) {
   int result;
@@ -213,7 +217,7 @@ static clb_status find_room(const clb__savefile *file, uint64_t size) {
                                     file->path, size);
 }
 
-/* --- From creation to the end ---------------------------------------------- */
+/* --- From creation to the end --------------------------------------------- */
 
 static void finish(clb__savefile *file) {
   if (file->fd >= 0) {
