@@ -355,6 +355,60 @@ clb_stats fixture_stats(void)
   return stats;
 }
 
+clb_bytes *fixture_handle(cl_mem buffer, const clb_layout *layout)
+{
+  clb_bytes *bytes = NULL;
+
+  ck_ok(clb_bytes_from_buffer(fx.context, buffer, layout, &bytes));
+  ck_assert_ptr_nonnull(bytes);
+  return bytes;
+}
+
+void expect_read(clb_bytes *bytes, const void *expected, size_t length)
+{
+  const void *data = NULL;
+
+  ck_assert_uint_eq(clb_bytes_length(bytes), length);
+  ck_ok(clb_bytes_read(bytes, CLB_COPY, &data));
+  ck_assert_ptr_nonnull(data);
+  ck_bytes(data, expected, length);
+}
+
+void expect_stream(clb_bytes *bytes, const void *expected, size_t length)
+{
+  struct gathered all = {NULL, 0, 0, 0};
+
+  ck_ok(clb_bytes_stream(bytes, 0, clb_bytes_length(bytes), gather_sink,
+                         &all));
+  ck_assert_uint_eq(all.length, length);
+  ck_bytes(all.data, expected, length);
+  free(all.data);
+}
+
+void expect_copy_into(clb_bytes *bytes, const void *expected, size_t length)
+{
+  unsigned char *copy = fixture_malloc(length);
+
+  ck_assert_uint_eq(clb_bytes_length(bytes), length);
+  ck_ok(clb_bytes_copy_into(bytes, 0, copy, length));
+  ck_bytes(copy, expected, length);
+  free(copy);
+}
+
+int fixture_maps(void)
+{
+  cl_mem buffer = fixture_buffer(CL_MEM_READ_WRITE, "map", 4);
+  clb_bytes *bytes = fixture_handle(buffer, NULL);
+  const void *data;
+  clb_status status = clb_bytes_read(bytes, CLB_MAP, &data);
+
+  ck_assert_msg(status == CLB_OK || status == CLB_WOULD_COPY, "CLB_MAP: %s",
+                clb_error_message());
+  clb_bytes_release(bytes);
+  ck_cl(clReleaseMemObject(buffer));
+  return status == CLB_OK;
+}
+
 /* --- The oracle ---------------------------------------------------------- */
 
 size_t walk_length(const clb_layout *layout)

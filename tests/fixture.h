@@ -126,6 +126,7 @@ uint64_t fixture_number(const char *name, uint64_t otherwise);
     ck_assert_msg(ck_got_ == (expected), "%s is %s, not %s: %s", #expression,  \
                   clb_status_name(ck_got_), #expected, clb_error_message());   \
   } while (0)
+/* CLB_OK */
 #define ck_ok(expression) ck_status(expression, CLB_OK)
 
 #define ck_cl(expression)                                                      \
@@ -176,6 +177,29 @@ cl_uint fixture_queue_refs(cl_command_queue queue);
 
 /* The context's counters. */
 clb_stats fixture_stats(void);
+
+/* A handle of fx.context on the buffer; the caller's. */
+clb_bytes *fixture_handle(cl_mem buffer, const clb_layout *layout);
+
+/* Arrays in place: clb_layout l = {2, SHAPE(4, 3), STRIDES(32, 4), 4, 0}; */
+#define SHAPE(...) ((const size_t[]){__VA_ARGS__})
+#define STRIDES(...) ((const ptrdiff_t[]){__VA_ARGS__})
+
+/* All of a handle by one way of access equals this. */
+void expect_read(clb_bytes *bytes, const void *expected, size_t length);
+void expect_stream(clb_bytes *bytes, const void *expected, size_t length);
+void expect_copy_into(clb_bytes *bytes, const void *expected, size_t length);
+
+/* Does the device map without moving bytes, so that CLB_MAP works there? */
+int fixture_maps(void);
+
+/* Waits up to a second for a condition that a driver brings about late. */
+#define WAIT_UNTIL(condition)                                                  \
+  do {                                                                         \
+    double ck_end_ = fixture_seconds() + 1;                                    \
+    while (!(condition) && fixture_seconds() < ck_end_)                        \
+      fixture_sleep(0.001);                                                    \
+  } while (0)
 
 /* --- The oracle ---------------------------------------------------------- */
 
