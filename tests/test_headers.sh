@@ -7,7 +7,8 @@ srcdir=${srcdir:-.}
 value() { printf '%s\n' "@$1@" | ./config.status -q --file=-:-; }
 CC=${CC:-$(value CC)}
 CXX=${CXX:-c++}
-flags="-I$srcdir/include $(value OPENCL_CFLAGS) $(value CPPFLAGS)"
+flags="-I$srcdir/include -DCL_TARGET_OPENCL_VERSION=120"
+flags="$flags $(value OPENCL_CFLAGS) $(value CPPFLAGS)"
 strict='-Wall -Wextra -Wpedantic -Werror'
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/test_headers.XXXXXX") || exit 99

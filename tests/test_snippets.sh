@@ -5,7 +5,8 @@
 srcdir=${srcdir:-.}
 value() { printf '%s\n' "@$1@" | ./config.status -q --file=-:-; }
 CC=${CC:-$(value CC)}
-flags="-I$srcdir/include $(value OPENCL_CFLAGS) $(value CPPFLAGS)"
+flags="-I$srcdir/include -DCL_TARGET_OPENCL_VERSION=120"
+flags="$flags $(value OPENCL_CFLAGS) $(value CPPFLAGS)"
 strict='-std=c99 -Wall -Werror'
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/test_snippets.XXXXXX") || exit 99
@@ -24,9 +25,15 @@ failures=0
 of_header() {
   awk '
     /\*\// { exit }
-    /^ \*     [^ ]/ && empty { on = 1 }
-    /^ \* ?[^ ]/ || /^ \*   ? ? ?[^ ]/ { on = 0 }
-    { empty = /^ \*$/ }
+    {
+      match($0, /^ \*? */)
+      if ($0 == " *") empty = 1
+      else {
+        if (RLENGTH == 7 && empty) on = 1
+        else if (RLENGTH < 7) on = 0
+        empty = 0
+      }
+    }
     on { print substr($0, 8) }' "$1"
 }
 
