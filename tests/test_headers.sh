@@ -61,7 +61,7 @@ usable() {
 checked=
 for standard in c99 c11; do
   usable "$CC" $standard c || continue
-  compile "$CC" $standard "$tmp"/*.c
+  compile "$CC -Wstrict-prototypes" $standard "$tmp"/*.c
   checked="$checked $standard"
 done
 for standard in c++98 c++11 c++17; do

@@ -232,7 +232,9 @@ for page in $pages; do
     prototype=$(printf '%s\n' "$line" | cut -f 4)
     comment=$(printf '%s\n' "$line" | cut -f 3)
     case $comment in
-    '' | ' ---'*) fail "${header##*/} says nothing about $other" ;;
+    ' ---'*) fail "${header##*/} says nothing about $other" ;;
+    *[a-z]*) ;;
+    *) fail "${header##*/} says nothing about $other" ;;
     esac
     if test ! -f "$man/$other.3"; then
       fail "$base names $other, which has no page of that name"
