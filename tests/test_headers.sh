@@ -4,8 +4,10 @@
 # twice.  Runs in the build directory.
 
 srcdir=${srcdir:-.}
-value() { printf '%s\n' "@$1@" | ./config.status -q --file=-:-; }
+# What configure found.
+value() { test -f config.status && echo "@$1@" | ./config.status -q --file=-; }
 CC=${CC:-$(value CC)}
+CC=${CC:-cc}
 CXX=${CXX:-c++}
 flags="-I$srcdir/include -DCL_TARGET_OPENCL_VERSION=120"
 flags="$flags $(value OPENCL_CFLAGS) $(value CPPFLAGS)"
