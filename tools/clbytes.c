@@ -52,13 +52,13 @@ static const struct {
   const char *text;
 } option_texts[] = {
     {TAKES_DEVICE, "device",
-     "  -d, --device N|NAME  the device of index N, or with NAME in its or its\n"
-     "                       platform's name; default: the first GPU, else\n"
+     "  -d, --device N|NAME  the device of index N, or with NAME in its name\n"
+     "                       or its platform's; default: the first GPU, else\n"
      "                       device 0\n"},
     {TAKES_STAGING, "staging",
      "      --staging SIZE   most pinned host memory at once, such as 64M\n"},
     {TAKES_CHUNK, "chunk",
-     "      --chunk SIZE     bytes of one transfer, such as 4MiB; at least 4K\n"},
+     "      --chunk SIZE     bytes of one transfer, such as 4M; at least 4K\n"},
     {TAKES_DURABLE, "durable",
      "      --durable        return when the file is on the disk\n"},
     {TAKES_QUIET, "quiet", "  -q, --quiet          show no progress\n"},
