@@ -11,6 +11,10 @@ if test -z "$OCL_ICD_VENDORS" && test -e /etc/OpenCL/vendors/pocl.icd; then
   OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd
   export OCL_ICD_VENDORS
 fi
+if ! test -x "$command"; then
+  echo "there is no $command"
+  exit 99
+fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/test_command.XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
 trap 'exit 99' HUP INT TERM
@@ -23,7 +27,7 @@ fi
 
 fail() {
   failures=$((failures + 1))
-  echo "FAIL: $*"
+  printf 'FAIL: %s\n' "$*"
   sed 's/^/  out: /' "$work/out" | head -20
   sed 's/^/  err: /' "$work/err" | head -20
 }
@@ -65,10 +69,10 @@ complains() {
 json() {
   test -n "$python" || return 0
   checks=$((checks + 1))
-  "$python" - "$work/out" "$1" <<'END' || fail "$what: not so: $1"
+  "$python" - "$work/out" "$1" 2>/dev/null <<'END' || fail "$what: not so: $1"
 import json, sys
 d = json.load(open(sys.argv[1], encoding="utf-8"))
-sys.exit(0 if eval(sys.argv[2]) else 1)
+sys.exit(0 if eval("(" + sys.argv[2] + ")") else 1)
 END
 }
 

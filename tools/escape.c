@@ -43,27 +43,35 @@ size_t tool_escape(FILE *out, const char *text, size_t length)
 {
   const unsigned char *bytes = (const unsigned char *)text;
   size_t written = 0;
+  size_t plain = 0; /* start of what is not written yet */
+  size_t i = 0;
 
-  for (size_t i = 0; i < length;) {
+  while (i < length) {
     uint32_t point = 0;
     size_t count = decode(bytes + i, length - i, &point);
+    char escape[sizeof("\\uXXXX")];
 
-    if (count == 0) {
-      if (out != NULL)
-        fprintf(out, "\\x%02x", (unsigned)bytes[i]);
-      written += 4;
-      count = 1;
-    } else if (is_hostile(point)) {
-      if (out != NULL)
-        fprintf(out, "\\u%04x", (unsigned)point);
-      written += 6;
-    } else {
-      if (out != NULL)
-        fwrite(bytes + i, 1, count, out);
+    if (count > 0 && !is_hostile(point)) {
       written++;
+      i += count;
+      continue;
     }
+    if (count == 0) {
+      snprintf(escape, sizeof(escape), "\\x%02x", (unsigned)bytes[i]);
+      count = 1;
+    } else {
+      snprintf(escape, sizeof(escape), "\\u%04x", (unsigned)point & 0xffff);
+    }
+    if (out != NULL) {
+      fwrite(bytes + plain, 1, i - plain, out);
+      fputs(escape, out);
+    }
+    written += strlen(escape);
     i += count;
+    plain = i;
   }
+  if (out != NULL)
+    fwrite(bytes + plain, 1, length - plain, out);
   return written;
 }
 
