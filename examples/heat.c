@@ -68,9 +68,9 @@ static const char kernels[] =
   "    field[i * pitch + width + 1] = field[i * pitch + width];\n"
   "  }\n"
   "}\n"
-  "kernel void step(global const float *now, global float *next,\n"
-  "                 global const float *conductivity, uint pitch,\n"
-  "                 float time_step)\n"
+  "kernel void advance(global const float *now, global float *next,\n"
+  "                    global const float *conductivity, uint pitch,\n"
+  "                    float time_step)\n"
   "{\n"
   "  size_t i = (get_global_id(1) + 1) * pitch + get_global_id(0) + 1;\n"
   "  float t = now[i], k = conductivity[i];\n"
@@ -97,7 +97,7 @@ struct plate {
   cl_context opencl;
   cl_command_queue queue;
   cl_program program;
-  cl_kernel start, insulate, step;
+  cl_kernel start, insulate, advance;
   cl_mem now, next, conductivity;
   clb_context *bytes;
   size_t shape[2];      /* interior: height, width */
@@ -258,8 +258,8 @@ build_kernels(struct plate *plate)
   plate->insulate = clCreateKernel(plate->program, "insulate", &error);
   if (!opencl_ok(error, "clCreateKernel(insulate)"))
     return false;
-  plate->step = clCreateKernel(plate->program, "step", &error);
-  return opencl_ok(error, "clCreateKernel(step)");
+  plate->advance = clCreateKernel(plate->program, "advance", &error);
+  return opencl_ok(error, "clCreateKernel(advance)");
 }
 
 static bool
@@ -287,8 +287,8 @@ close_plate(struct plate *plate)
     clReleaseMemObject(plate->next);
   if (plate->now != NULL)
     clReleaseMemObject(plate->now);
-  if (plate->step != NULL)
-    clReleaseKernel(plate->step);
+  if (plate->advance != NULL)
+    clReleaseKernel(plate->advance);
   if (plate->insulate != NULL)
     clReleaseKernel(plate->insulate);
   if (plate->start != NULL)
@@ -350,23 +350,24 @@ start_fields(struct plate *plate)
 /* Enqueues one step; its result is in plate->now for whatever is enqueued
  * after it. */
 static bool
-step(struct plate *plate)
+advance(struct plate *plate)
 {
   cl_uint pitch = (cl_uint)(row_pitch(plate) / sizeof(cl_float));
   size_t size[2] = {plate->shape[1], plate->shape[0]};
   cl_int error = CL_SUCCESS;
   cl_mem swap = plate->next;
 
-  error = argument(error, plate->step, 0, sizeof(cl_mem), &plate->now);
-  error = argument(error, plate->step, 1, sizeof(cl_mem), &plate->next);
-  error = argument(error, plate->step, 2, sizeof(cl_mem), &plate->conductivity);
-  error = argument(error, plate->step, 3, sizeof pitch, &pitch);
-  error = argument(error, plate->step, 4, sizeof time_step, &time_step);
-  if (!opencl_ok(error, "clSetKernelArg(step)") ||
+  error = argument(error, plate->advance, 0, sizeof(cl_mem), &plate->now);
+  error = argument(error, plate->advance, 1, sizeof(cl_mem), &plate->next);
+  error =
+    argument(error, plate->advance, 2, sizeof(cl_mem), &plate->conductivity);
+  error = argument(error, plate->advance, 3, sizeof pitch, &pitch);
+  error = argument(error, plate->advance, 4, sizeof time_step, &time_step);
+  if (!opencl_ok(error, "clSetKernelArg(advance)") ||
       !insulate(plate, plate->now) ||
-      !opencl_ok(clEnqueueNDRangeKernel(plate->queue, plate->step, 2, NULL,
+      !opencl_ok(clEnqueueNDRangeKernel(plate->queue, plate->advance, 2, NULL,
                                         size, NULL, 0, NULL, NULL),
-                 "clEnqueueNDRangeKernel(step)"))
+                 "clEnqueueNDRangeKernel(advance)"))
     return false;
   plate->next = plate->now;
   plate->now = swap;
@@ -618,7 +619,7 @@ simulate(struct plate *plate, const struct options *options,
   bool last;
 
   do {
-    if (plate->steps_done < options->steps && !step(plate))
+    if (plate->steps_done < options->steps && !advance(plate))
       return false;
     last = plate->steps_done == options->steps;
     if (last || (options->every != 0 &&
