@@ -49,13 +49,15 @@ static const fault_api *module_api(const char *path) {
 
 const fault_api *fault_open(void) {
   const char *layers = getenv(LAYERS);
+  /* Copied first: Khronos' loader cuts the original at its colons. */
+  char *paths = layers != NULL ? strdup(layers) : NULL;
   const fault_api *api = NULL;
+  char *path, *rest;
   cl_uint count;
-  char *paths, *path, *rest;
 
-  clGetPlatformIDs(0, NULL, &count); /* the loader loads layers only now */
-  if (layers == NULL || (paths = strdup(layers)) == NULL)
+  if (paths == NULL)
     return NULL;
+  clGetPlatformIDs(0, NULL, &count); /* the loader loads layers only now */
   for (path = strtok_r(paths, ":", &rest); path != NULL && api == NULL;
        path = strtok_r(NULL, ":", &rest))
     api = module_api(path);

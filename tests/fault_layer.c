@@ -436,3 +436,23 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint num_entries,
   *layer_ret = &wrappers;
   return CL_SUCCESS;
 }
+
+/* The next version of the layer interface, which newer loaders of Khronos
+ * insist on; headers that know it declare these too. */
+CL_API_ENTRY cl_int CL_API_CALL clInitLayerWithProperties(
+    cl_uint num_entries, const cl_icd_dispatch *target,
+    cl_uint *num_entries_ret, const cl_icd_dispatch **layer_ret,
+    const cl_ulong *properties);
+CL_API_ENTRY cl_int CL_API_CALL clDeinitLayer(void);
+
+CL_API_ENTRY cl_int CL_API_CALL clInitLayerWithProperties(
+    cl_uint num_entries, const cl_icd_dispatch *target,
+    cl_uint *num_entries_ret, const cl_icd_dispatch **layer_ret,
+    const cl_ulong *properties) {
+  (void)properties; /* they say how the layer is ended: nothing is to do */
+  return clInitLayer(num_entries, target, num_entries_ret, layer_ret);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clDeinitLayer(void) {
+  return CL_SUCCESS;
+}
