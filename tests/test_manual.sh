@@ -25,6 +25,10 @@ lacks() {
   sort -u "$2" >"$tmp/two"
   comm -23 "$tmp/one" "$tmp/two"
 }
+comm /dev/null /dev/null && paste /dev/null || {
+  echo "comm and paste are needed"
+  exit 99
+}
 
 # Reads C, writes its statements, one a line, each with the comment before it:
 # "comment <tab> statement", white space made one form.  What is for the
