@@ -1,5 +1,7 @@
 /* clbytes: safetensors files and OpenCL devices, from the command line.  Owns
  * the command line and standard output's fate; each subcommand is a file. */
+#include "config.h"
+
 #include "parse_size.h"
 #include "report.h"
 #include "tool.h"

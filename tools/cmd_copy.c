@@ -1,5 +1,7 @@
 /* clbytes copy: a safetensors file into a device's buffers, and from there
  * into another file.  Owns the model on the device. */
+#include "config.h"
+
 #include "device_choice.h"
 #include "host_memory.h"
 #include "interrupt.h"

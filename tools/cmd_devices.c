@@ -1,5 +1,7 @@
 /* clbytes devices: every platform and device, what each can do, and the plans
  * that the library makes for it. */
+#include "config.h"
+
 #include "device_choice.h"
 #include "escape.h"
 #include "json.h"

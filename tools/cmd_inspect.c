@@ -1,4 +1,6 @@
 /* clbytes inspect: what is in a safetensors file, as a table or as JSON. */
+#include "config.h"
+
 #include "escape.h"
 #include "json.h"
 #include "report.h"

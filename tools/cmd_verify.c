@@ -1,4 +1,6 @@
 /* clbytes verify: whether two safetensors files hold the same tensors. */
+#include "config.h"
+
 #include "escape.h"
 #include "progress.h"
 #include "report.h"

@@ -1,6 +1,8 @@
 /* The OpenCL devices of this machine, which one the user means, and the
  * library's context on it.  Tells nothing of a device but its names: what it
  * can do is cmd_devices.c's. */
+#include "config.h"
+
 #include "device_choice.h"
 
 #include "report.h"

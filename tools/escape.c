@@ -1,5 +1,7 @@
 /* Text of files and drivers, made harmless for a terminal.  Owns the decision
  * of what is harmless; knows nothing of where the text comes from. */
+#include "config.h"
+
 #include "escape.h"
 
 #include <stdint.h>

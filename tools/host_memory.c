@@ -1,5 +1,7 @@
 /* How much host memory this process has: Linux tells in /proc/self/status,
  * elsewhere nothing is known. */
+#include "config.h"
+
 #include "host_memory.h"
 
 #include <inttypes.h>

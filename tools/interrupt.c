@@ -1,4 +1,6 @@
 /* Signals that cancel a copy. */
+#include "config.h"
+
 #include "interrupt.h"
 
 #include <signal.h>

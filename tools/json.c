@@ -1,5 +1,7 @@
 /* JSON on standard output, by yajl.  Owns the document's look; whether the
  * bytes reached standard output is main()'s to find. */
+#include "config.h"
+
 #include "json.h"
 
 #include "escape.h"

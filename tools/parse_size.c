@@ -1,4 +1,6 @@
 /* Sizes as people write them: digits, then perhaps a unit. */
+#include "config.h"
+
 #include "parse_size.h"
 
 #include <stdint.h>

@@ -1,4 +1,6 @@
 /* How far a long piece of work is, on stderr.  Owns the look of it alone. */
+#include "config.h"
+
 #include "progress.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 /* What the command says when something fails, and sizes in words. */
+#include "config.h"
+
 #include "report.h"
 
 #include "escape.h"
