@@ -105,6 +105,7 @@ typedef enum clb_status {
 #define CLB__STATUS_ENUM(name, text) CLB_##name,
   CLB_STATUS_MAP(CLB__STATUS_ENUM)
 #undef CLB__STATUS_ENUM
+  CLB__STATUS_LAST = CLB_NOT_FOUND /* C++98 takes no comma before the brace */
 } clb_status;
 
 /* "CLB_OK", "CLB_WOULD_COPY", ...; "CLB_UNKNOWN" for any other number.  The

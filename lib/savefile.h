@@ -1,0 +1,44 @@
+/*
+ * savefile.h - a file that takes its name only when it is whole.
+ */
+#ifndef CLB_SAVEFILE_H
+#define CLB_SAVEFILE_H
+
+#include <clbytes.h>
+
+#include <stdbool.h>
+
+/* Fields are the functions' own. */
+typedef struct clb__savefile {
+  char *path;    /* of the target, symbolic links resolved; for messages */
+  char *scratch; /* the scratch file's name in the directory */
+  int directory, fd;
+} clb__savefile;
+
+/*
+ * Makes and locks the scratch file of a target, and finds room for size bytes
+ * where the file system can tell.  Blocks while another saver of the target
+ * works.
+ *   durable  commit will sync
+ *   out      to be committed or discarded; only after CLB_OK
+ * CLB_INVALID_ARGUMENT  the target is no regular file
+ * CLB_IO_ERROR, CLB_OUT_OF_MEMORY
+ */
+clb_status clb__savefile_create(const char *path, uint64_t size, bool durable,
+                                clb__savefile *out);
+
+/* Appends.  0, or errno: what the caller does with it may be far from here. */
+int clb__savefile_write(clb__savefile *file, const void *data, size_t length);
+
+/*
+ * Gives the file its name; durable as at creation.  Ends the savefile, whatever
+ * it returns.  After a failure the old target is there, unless it was the
+ * directory that could not be synced: then the new one is.
+ * CLB_IO_ERROR
+ */
+clb_status clb__savefile_commit(clb__savefile *file, bool durable);
+
+/* Removes the scratch file and ends the savefile. */
+void clb__savefile_discard(clb__savefile *file);
+
+#endif
