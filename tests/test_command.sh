@@ -392,6 +392,13 @@ says out '"staging_peak": '
 json 'd["tensors"] == 4 and d["bytes"] == 29 and d["upload"]["seconds"] >= 0'
 json 'd["save"]["gigabytes_per_second"] >= 0 and "host_memory_grown" in d["save"]'
 run 0 'copy --durable' copy -d "$platform" --durable "$good" "$copy"
+if strace -o /dev/null true 2>/dev/null; then
+  checks=$((checks + 1))
+  what='copy --durable'
+  strace -f -e trace=fsync,fdatasync -o "$work/trace" "$command" copy -q \
+    -d "$platform" --durable "$good" "$copy" >"$work/out" 2>"$work/err"
+  grep -q 'sync(' "$work/trace" || fail "$what: nothing is synchronised"
+fi
 run 0 'copy by index' copy --device 0 "$good" "$copy"
 run 0 'copy by default' copy "$good" "$copy"
 upper=$(echo "$platform" | tr '[:lower:]' '[:upper:]')
@@ -455,6 +462,8 @@ run 2 'a chunk beyond the staging' copy --chunk 8M --staging 4M "$good" "$copy"
 complains
 run 2 'a chunk of one byte' copy --chunk 1 "$good" "$copy"
 complains
+run 0 'KiB is 1024' copy --chunk 4KiB "$good" "$copy"
+run 2 'KB is 1000, less than a chunk may have' copy --chunk 4KB "$good" "$copy"
 
 # Larger than any device's memory; nearly all of it is a hole.
 huge=$work/huge.safetensors
@@ -494,11 +503,16 @@ for signal in INT TERM; do
   cmp -s "$good" "$work/target" || fail "$what: the old file is not whole"
 done
 
-# A standard error that is closed must not lead into the file that is written.
-what='a closed standard error'
+# Standard descriptors that are closed must not lead into the file that is
+# written.
+what='closed standard descriptors'
+checks=$((checks + 1))
 "$command" copy "$good" "$copy" >/dev/null 2>&-
 test $? -eq 0 || fail "$what: the copy failed"
-run 0 'copied with standard error closed' verify "$good" "$copy"
+rm -f "$copy"
+"$command" copy "$good" "$copy" <&- >&- 2>&-
+test $? -eq 3 || fail "$what: nobody says that nothing was printed"
+run 0 'copied with standard descriptors closed' verify "$good" "$copy"
 
 if test -n "$python"; then
   what='a bar on a terminal'
