@@ -170,7 +170,8 @@ typedef struct clb_context_options {
   size_t host_limit;     /* most bytes that materialised device handles may
                             hold; 0: no limit */
   unsigned copy_threads; /* host threads that move bytes out of staging;
-                            1: the caller's alone */
+                            1: the caller's alone.  In this version always
+                            that: the number is accepted, and does nothing */
   unsigned plans;        /* bit set of CLB_PLAN_*; 0: all.  For tests, tuning
                             and broken drivers */
   void (*log)(const char *line, void *user); /* one line a transfer: plan,
@@ -274,6 +275,8 @@ typedef struct clb_layout {
  * CLB_INVALID_LAYOUT    elem_size 0, more than 64 dimensions, a size that
  *                       overflows, or a reach outside the buffer; the message
  *                       has the numbers
+ * CLB_UNSUPPORTED       elements of several bytes on a device whose byte order
+ *                       is not the host's
  * CLB_DEVICE_ERROR      an OpenCL query failed
  * CLB_OUT_OF_MEMORY
  */

@@ -94,24 +94,24 @@ clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
                           bytes->window + end, chunk, CLB__GET);
 }
 
-static double seconds(void) {
+double clb__seconds(void) {
   struct timespec time;
 
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* "weights: rect 4 x 12 of pitch 32, 1 chunk: 48 bytes in 0.031 ms" */
-static void log_transfer(const clb_bytes *bytes, const clb__plan *plan,
-                         double since) {
-  clb_context *context = bytes->source.u.device.context;
+void clb__bytes_log(const clb_bytes *bytes, clb_context *context,
+                    const char *what, const clb__plan *plan, double since) {
   char words[320], line[CLB__MESSAGE_SIZE];
 
+  if (!clb__context_logs(context))
+    return;
   clb__plan_text(plan, words, sizeof words);
-  (void)snprintf(line, sizeof line, "%.100s%s%s: %zu bytes in %.3f ms",
+  (void)snprintf(line, sizeof line, "%.100s%s%s%s: %zu bytes in %.3f ms",
                  bytes->label != NULL ? bytes->label : "",
-                 bytes->label != NULL ? ": " : "", words,
-                 plan->end - plan->start, (seconds() - since) * 1e3);
+                 bytes->label != NULL ? ": " : "", what, words,
+                 plan->end - plan->start, (clb__seconds() - since) * 1e3);
   clb__context_log(context, line);
 }
 
@@ -120,7 +120,7 @@ clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
   const clb__source_ops *ops = bytes->source.ops;
   clb__port port = {.source = &bytes->source, .direction = CLB__GET};
   bool device = clb__source_is_device(&bytes->source);
-  double since = seconds();
+  double since = clb__seconds();
   uint64_t link = 0;
   clb__plan plan;
   clb_status status = clb__bytes_choose(bytes, start, end, &plan);
@@ -137,8 +137,7 @@ clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
   if (device) {
     clb_context *context = bytes->source.u.device.context;
     clb__context_count(context, plan.kind, end - start, link);
-    if (clb__context_logs(context))
-      log_transfer(bytes, &plan, since);
+    clb__bytes_log(bytes, context, "", &plan, since);
   }
   return CLB_OK;
 }

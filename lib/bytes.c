@@ -245,7 +245,8 @@ void clb_bytes_release(clb_bytes *bytes) {
     return;
   atomic_thread_fence(memory_order_acquire);
   if (bytes->unmap != NULL)
-    clb__source_unmap(&bytes->source, bytes->mapped, bytes->unmap);
+    clb__source_unmap(bytes->source.u.device.context, bytes->mapped,
+                      bytes->unmap);
   clb__copy_release(bytes->copy);
   bytes->source.ops->release(&bytes->source);
   free(bytes->label);

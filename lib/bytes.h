@@ -75,6 +75,15 @@ clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
 clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
                              clb__plan *plan);
 
+/* Monotonic. */
+double clb__seconds(void);
+
+/* One line for a transfer that began at since:
+ * "weights: rect 4 x 12 of pitch 32, 1 chunk: 48 bytes in 0.031 ms"; what goes
+ * before the plan. */
+void clb__bytes_log(const clb_bytes *bytes, clb_context *context,
+                    const char *what, const clb__plan *plan, double since);
+
 clb__copy *clb__copy_retain(clb__copy *copy);
 void clb__copy_release(clb__copy *copy);
 

@@ -193,16 +193,16 @@ void clb_context_release(clb_context *context) {
       atomic_fetch_sub_explicit(&context->refs, 1, memory_order_release) != 1)
     return;
   atomic_thread_fence(memory_order_acquire);
-  clb__park_end(context);
   clb__staging_end(context);
+  clb__park_end(context);
   let_go(context);
 }
 
 void clb_context_trim(clb_context *context) {
   if (context == NULL)
     return;
-  clb__park_sweep(context);
   clb__staging_trim(context);
+  clb__park_sweep(context);
 }
 
 void clb_context_stats(const clb_context *context, clb_stats *out,

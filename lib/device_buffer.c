@@ -225,26 +225,27 @@ clb_status clb__source_map(const clb__source *source, uint64_t first,
   status = source->ops->open(&port);
   if (status == CLB_OK)
     status = source->ops->map(&port, first, bytes, &mapped);
-  if (status != CLB_OK) {
-    free(*out);
-    return status;
+  if (status == CLB_OK) {
+    cl_int err = clRetainMemObject(source->u.device.mem);
+    if (err == CL_SUCCESS) {
+      (*out)->mem[0] = source->u.device.mem;
+      *data = mapped;
+      return CLB_OK;
+    }
+    (void)source->ops->unmap(&port);
+    status = clb__fail_cl(err, "clRetainMemObject");
   }
-  *data = mapped;
-  return CLB_OK;
+  free(*out);
+  return status;
 }
 
-void clb__source_unmap(clb__source *source, void *data, clb__parked *node) {
-  clb_context *context = source->u.device.context;
+void clb__source_unmap(clb_context *context, void *data, clb__parked *node) {
   cl_event event;
 
-  if (clEnqueueUnmapMemObject(context->queue, source->u.device.mem, data, 0,
-                              NULL, &event) != CL_SUCCESS) {
-    free(node);
-    return;
+  if (clEnqueueUnmapMemObject(context->queue, node->mem[0], data, 0, NULL,
+                              &event) == CL_SUCCESS) {
+    (void)clFlush(context->queue);
+    node->event = event;
   }
-  (void)clFlush(context->queue);
-  node->event = event;
-  if (clRetainMemObject(source->u.device.mem) == CL_SUCCESS)
-    node->mem[0] = source->u.device.mem;
   clb__park(context, node);
 }

@@ -49,15 +49,25 @@ void clb__block_free(clb__block *block) {
   free(block);
 }
 
-/* Gives the memory of a pinned block back; its events have ended. */
+/* Gives the memory of a pinned block back; its events have ended.  The queue
+ * may have other transfers before the unmap: it is not waited for. */
 static void destroy(clb_context *context, clb__block *block) {
-  cl_event event;
+  clb__parked *node = calloc(1, sizeof *node);
+  cl_event event = NULL;
 
   if (block->data != NULL &&
       clEnqueueUnmapMemObject(context->queue, block->pinned, block->data, 0,
                               NULL, &event) == CL_SUCCESS)
-    (void)done(context, event);
-  (void)clReleaseMemObject(block->pinned);
+    (void)clFlush(context->queue);
+  if (node != NULL) {
+    node->event = event;
+    node->mem[0] = block->pinned;
+    clb__park(context, node);
+  } else {
+    if (event != NULL)
+      (void)done(context, event);
+    (void)clReleaseMemObject(block->pinned);
+  }
   block->data = NULL;
   clb__block_free(block);
 }
@@ -230,7 +240,6 @@ void clb__staging_trim(clb_context *context) {
     bytes += idle->size;
     destroy(context, idle);
   }
-  /* Only now is the memory gone. */
   pthread_mutex_lock(&context->lock);
   context->stats.staging_bytes -= bytes;
   pthread_mutex_unlock(&context->lock);

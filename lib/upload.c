@@ -48,6 +48,7 @@ static clb_status shape_of(const clb_context *context, const clb_layout *layout,
 static clb_status put(clb_bytes *bytes, destination *to) {
   const clb__source_ops *ops = to->source.ops;
   clb__port port = {.source = &to->source, .direction = CLB__PUT};
+  double since = clb__seconds();
   clb__facts facts;
   clb__plan plan;
   clb_status status = ops->facts(&to->source, CLB__PUT, &facts);
@@ -63,6 +64,9 @@ static clb_status put(clb_bytes *bytes, destination *to) {
     if (status == CLB_OK)
       status = ops->close(&port);
   }
+  if (status == CLB_OK)
+    clb__bytes_log(bytes, to->source.u.device.context, "upload: ", &plan,
+                   since);
   return status;
 }
 

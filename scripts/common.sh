@@ -198,7 +198,8 @@ pin_driver() {
 # --- Tests --------------------------------------------------------------------
 
 # run_tests NAME TEXT [MAKE-ARGUMENT...]: all tests, one at a time, for some of
-# them take the time; a missing driver is a failure.  Prints the totals.
+# them take the time; a missing driver is a failure.  The totals are the last
+# line.
 run_tests() {
   run_log=$work/$1.log
   say "$2"
@@ -212,7 +213,18 @@ run_tests() {
   if test "$run_status" -ne 0; then
     tail -n 300 "$run_log" >&2
   fi
-  # automake sums up twice if it shows the log as well.
-  grep '^# [A-Z]*: *[0-9]' "$run_log" | tail -n 7
+  print_totals
   return "$run_status"
+}
+
+# One line of the last totals in $run_log; automake shows them twice if a test
+# failed.
+print_totals() {
+  awk '/^# [A-Z]+: +[0-9]+$/ { total[$2] = $3; seen = 1 }
+    END {
+      if (seen)
+        printf "totals: %d passed, %d failed, %d skipped\n",
+          total["PASS:"] + total["XFAIL:"],
+          total["FAIL:"] + total["XPASS:"] + total["ERROR:"], total["SKIP:"]
+    }' "$run_log"
 }

@@ -39,6 +39,7 @@ typedef enum fault_object {
   FAULT_EVENT,
   FAULT_PROGRAM,
   FAULT_KERNEL,
+  FAULT_MAPPING, /* by pointer; a map takes a reference, an unmap gives it */
   FAULT_OBJECTS /* how many there are */
 } fault_object;
 
@@ -57,8 +58,8 @@ typedef enum fault_move {
 
 typedef enum fault_what {
   /*
-   * The call does nothing and returns error.  A release gives its reference
-   * up all the same: nobody could do so later.
+   * The call does nothing and returns error.  Releases and unmaps do their
+   * work all the same: nobody could do it later.
    */
   FAULT_CALL_FAILS,
   /*
@@ -75,8 +76,8 @@ typedef enum fault_what {
 
 /* Which call, and what becomes of it. */
 typedef struct fault_rule {
-  const char *call;   /* "clEnqueueReadBuffer"; NULL: any call, or for
-                         FAULT_EVENT_FAILS and FAULT_HELD any command */
+  const char *call;   /* "clEnqueueReadBuffer", "clCreate*"; NULL: any call.
+                         FAULT_EVENT_FAILS and FAULT_HELD: commands alone */
   uint64_t nth;       /* 1: the next such call after arm() */
   int lasting;        /* 0: that call alone; 1: and all such calls after it */
   fault_what what;
@@ -93,7 +94,8 @@ typedef struct fault_api {
    * sets all counts to zero but those of references. */
   void (*reset)(void);
 
-  /* Adds a rule and returns its number, or -1: no such call, or no room. */
+  /* Adds a rule and returns its number, or -1: no call that it is for, or no
+   * room. */
   int (*arm)(const fault_rule *rule);
   /* How often the rule of that number has struck. */
   uint64_t (*struck)(int rule);
@@ -102,7 +104,7 @@ typedef struct fault_api {
   /* Disarms all rules; held commands stay held, counts stay. */
   void (*disarm)(void);
 
-  /* Calls since reset(), of that name or (NULL) of all. */
+  /* Calls since reset(), of that name, or of all as in a rule. */
   uint64_t (*calls)(const char *call);
 
   /* How many commands are held now; lets them all go. */
@@ -122,7 +124,8 @@ typedef struct fault_api {
   /* References that the program holds, to all objects of a kind or to one. */
   int64_t (*live)(fault_object kind);
   int64_t (*references)(fault_object kind, const void *object);
-  /* Releases of what was held no longer; they do not reach the driver. */
+  /* Releases of what was held no longer, and unmaps of what was mapped no
+   * longer; they do not reach the driver. */
   uint64_t (*over_releases)(void);
 
   /* Bytes moved since reset(), by commands that were accepted and not made to

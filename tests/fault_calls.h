@@ -160,9 +160,6 @@
     WAIT_PARAMS),                                                              \
     (queue, mem, pattern, pattern_size, offset, size, WAIT_ARGS),              \
     CL_FALSE, SKIPPED, CL_COMMAND_FILL_BUFFER, FAULT_FILL, size, mem, NULL)    \
-  X(clEnqueueUnmapMemObject, (cl_command_queue queue, cl_mem mem,              \
-    void *pointer, WAIT_PARAMS), (queue, mem, pointer, WAIT_ARGS),             \
-    CL_FALSE, RUNS, CL_COMMAND_UNMAP_MEM_OBJECT, FAULT_MAP, 0, NULL, NULL)     \
   X(clEnqueueMigrateMemObjects, (cl_command_queue queue, cl_uint count,        \
     const cl_mem *mems, cl_mem_migration_flags flags, WAIT_PARAMS),            \
     (queue, count, mems, flags, WAIT_ARGS),                                    \
@@ -187,8 +184,10 @@
   X(clGetEventInfo, own)                                                       \
   X(clSetEventCallback, own)
 
-/* A command with a wrapper written by hand: it returns a pointer. */
-#define FAULT_MAP_CALLS(X) X(clEnqueueMapBuffer, own)
+/* Commands whose wrapper is written by hand. */
+#define FAULT_MAP_CALLS(X)                                                     \
+  X(clEnqueueMapBuffer, own)                                                   \
+  X(clEnqueueUnmapMemObject, own)
 
 /* Commands last, so that one comparison tells them from other calls. */
 #define FAULT_ALL_CALLS(X)                                                     \

@@ -42,9 +42,17 @@ struct fault_held fault_count(void) {
   return held;
 }
 
+void fault_lost(const struct fault_held *then) {
+  struct fault_held now = fault_count();
+
+  for (int kind = 0; kind < FAULT_OBJECTS; kind++)
+    at_start.live[kind] += now.live[kind] - then->live[kind];
+}
+
 void ck_fault_held(const struct fault_held *then, const char *what) {
   static const char *const names[FAULT_OBJECTS] = {
-      "contexts", "queues", "buffers", "events", "programs", "kernels"};
+      "contexts", "queues",  "buffers", "events",
+      "programs", "kernels", "mappings"};
   struct fault_held now = fault_count();
 
   for (int kind = 0; kind < FAULT_OBJECTS; kind++)

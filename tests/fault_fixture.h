@@ -24,6 +24,8 @@ struct fault_held {
   int64_t live[FAULT_OBJECTS];
 };
 struct fault_held fault_count(void);
+/* What is held now and was not then is not looked for by fault_teardown(). */
+void fault_lost(const struct fault_held *then);
 /* As many as then, of every kind, and none released too often. */
 void ck_fault_held(const struct fault_held *then, const char *what);
 

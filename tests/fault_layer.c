@@ -339,14 +339,38 @@ static void *CL_API_CALL wrap_clEnqueueMapBuffer(cl_command_queue queue,
     } else {
       pointer = fault__target.clEnqueueMapBuffer(
         queue, mem, block, flags, offset, size, num, list, event, &error);
-      if (error == CL_SUCCESS)
+      if (error == CL_SUCCESS) {
         fault__moved(FAULT_MAP, size, mem, NULL);
+        fault__mapped(pointer);
+      }
     }
     error = command_end(&command, error, block, event);
   }
   if (error_ret != NULL)
     *error_ret = error;
   return error == CL_SUCCESS ? pointer : NULL;
+}
+
+/* An unmap that is to fail is carried out, as a release is. */
+static cl_int CL_API_CALL wrap_clEnqueueUnmapMemObject(cl_command_queue queue,
+                                                       cl_mem mem,
+                                                       void *pointer,
+                                                       WAIT_PARAMS) {
+  struct command command;
+  cl_int error = command_begin(&command, FAULT_CALL_clEnqueueUnmapMemObject,
+                               CL_COMMAND_UNMAP_MEM_OBJECT, queue, &num, &list);
+
+  if (error != CL_SUCCESS) {
+    if (fault__released(FAULT_MAPPING, pointer))
+      fault__target.clEnqueueUnmapMemObject(queue, mem, pointer, num, list,
+                                            NULL);
+    return error;
+  }
+  error = CL_INVALID_VALUE;
+  if (fault__released(FAULT_MAPPING, pointer))
+    error = fault__target.clEnqueueUnmapMemObject(queue, mem, pointer, num,
+                                                  list, event);
+  return command_end(&command, error, CL_FALSE, event);
 }
 
 /* --- What the test calls ------------------------------------------------- */

@@ -66,6 +66,9 @@ void fault__retained(fault_object kind, const void *object);
 /* The program gives one back; returns 0 if it holds none. */
 int fault__released(fault_object kind, const void *object);
 
+/* A map gave this pointer; it is given back as FAULT_MAPPING. */
+void fault__mapped(const void *pointer);
+
 /* Bytes moved for a buffer; second, if any, is counted apart. */
 void fault__moved(fault_move move, size_t bytes, cl_mem mem, cl_mem second);
 

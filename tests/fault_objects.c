@@ -143,6 +143,20 @@ int fault__released(fault_object kind, const void *handle) {
   return held;
 }
 
+void fault__mapped(const void *pointer) {
+  struct object *object;
+
+  pthread_mutex_lock(&lock);
+  object = find(FAULT_MAPPING, pointer);
+  if (object == NULL)
+    object = add(FAULT_MAPPING, pointer);
+  if (object != NULL) {
+    object->references++;
+    live[FAULT_MAPPING]++;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
 void fault__moved(fault_move move, size_t bytes, cl_mem mem, cl_mem second) {
   const cl_mem mems[2] = { mem, second };
   struct object *object;

@@ -9,11 +9,10 @@
 
 #define MAX_RULES 64
 #define MAX_ANSWERS 32
-#define ANY_CALL FAULT_CALLS
 
 struct rule {
   fault_rule rule;
-  unsigned call; /* an enum fault_call, or ANY_CALL */
+  unsigned char covers[FAULT_CALLS]; /* 1: that call */
   uint64_t seen; /* calls that it looked at */
   uint64_t struck;
 };
@@ -42,19 +41,16 @@ static cl_int pinned_error;
 static cl_int large_error;
 static size_t large;
 
-static unsigned call_of_name(const char *name) {
-  unsigned i;
+/* Whether a call is of that name; NULL is every name, and one that ends with
+ * an asterisk every name that begins so. */
+static int is_named(unsigned call, const char *name) {
+  size_t length = name == NULL ? 0 : strlen(name);
 
-  for (i = 0; i < FAULT_CALLS; i++)
-    if (strcmp(name, call_names[i]) == 0)
-      break;
-  return i;
-}
-
-static int rule_covers(const struct rule *rule, unsigned call) {
-  if (rule->rule.what != FAULT_CALL_FAILS && call < FAULT_FIRST_COMMAND)
-    return 0;
-  return rule->call == ANY_CALL || rule->call == call;
+  if (name == NULL)
+    return 1;
+  if (length > 0 && name[length - 1] == '*')
+    return strncmp(call_names[call], name, length - 1) == 0;
+  return strcmp(call_names[call], name) == 0;
 }
 
 /* Whether this call, which it covers, is one that the rule is for. */
@@ -90,7 +86,7 @@ void fault__judge(enum fault_call call, struct fault_verdict *out) {
   pthread_mutex_lock(&lock);
   counts[call]++;
   for (i = 0; i < rule_count; i++)
-    if (rule_covers(&rules[i], call) && rule_strikes(&rules[i])) {
+    if (rules[i].covers[call] && rule_strikes(&rules[i])) {
       verdict_add(out, &rules[i].rule);
       last = call_names[call];
     }
@@ -161,16 +157,22 @@ void fault__rules_disarm(void) {
 }
 
 int fault__rules_arm(const fault_rule *rule) {
-  unsigned call = rule->call == NULL ? ANY_CALL : call_of_name(rule->call);
-  int number = -1;
+  struct rule added = {*rule, {0}, 0, 0};
+  int number = -1, any = 0;
+  unsigned call = rule->what == FAULT_CALL_FAILS ? 0 : FAULT_FIRST_COMMAND;
 
-  if (rule->call != NULL && call == ANY_CALL)
+  added.rule.call = NULL; /* the caller's string may go */
+  for (; call < FAULT_CALLS; call++)
+    if (is_named(call, rule->call)) {
+      added.covers[call] = 1;
+      any = 1;
+    }
+  if (!any)
     return -1;
   pthread_mutex_lock(&lock);
   if (rule_count < MAX_RULES) {
     number = rule_count++;
-    rules[number] = (struct rule){ *rule, call, 0, 0 };
-    rules[number].rule.call = NULL; /* the caller's string may go */
+    rules[number] = added;
   }
   pthread_mutex_unlock(&lock);
   return number;
@@ -196,13 +198,12 @@ const char *fault__rules_last(void) {
 }
 
 uint64_t fault__rules_calls(const char *call) {
-  unsigned only = call == NULL ? ANY_CALL : call_of_name(call);
   uint64_t sum = 0;
   unsigned i;
 
   pthread_mutex_lock(&lock);
   for (i = 0; i < FAULT_CALLS; i++)
-    if (call == NULL || i == only)
+    if (is_named(i, call))
       sum += counts[i];
   pthread_mutex_unlock(&lock);
   return sum;

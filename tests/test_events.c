@@ -211,6 +211,7 @@ END_TEST
 START_TEST(a_list_that_failed_before_fails_every_access)
 {
   clb_layout layout = padded();
+  unsigned char *expected = walk(&layout, contents);
 
   for (int i = 0; i < 4; i++) {
     cl_event events[3] = {user_event(), user_event(), user_event()};
@@ -221,7 +222,7 @@ START_TEST(a_list_that_failed_before_fails_every_access)
     set_event(events[2], i == 2 ? -9999 : CL_COMPLETE);
     bytes = handle_after(i == 0 ? NULL : &layout, 3, events);
     if (i == 3)
-      expect_copy_into(bytes, walk(&layout, contents), 20000);
+      expect_copy_into(bytes, expected, 20000);
     else
       expect_fails(bytes);
     clb_bytes_release(bytes);
@@ -229,6 +230,7 @@ START_TEST(a_list_that_failed_before_fails_every_access)
       ck_cl(clReleaseEvent(events[e]));
   }
   ck_assert_uint_eq(fixture_stats().host_peak, 0);
+  free(expected);
 }
 END_TEST
 

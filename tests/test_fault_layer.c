@@ -100,6 +100,20 @@ START_TEST(unknown_call_cannot_be_armed) {
 }
 END_TEST
 
+START_TEST(calls_can_be_named_by_their_beginning) {
+  int rule = fault_arm("clRetain*", 2, 0, FAULT_CALL_FAILS,
+                       CL_OUT_OF_RESOURCES);
+  fault_rule no_command = {"clRetain*", 1, 0, FAULT_HELD, CL_SUCCESS, 0, 0};
+
+  ck_cl(clRetainMemObject(buffer));
+  ck_cl(clReleaseMemObject(buffer));
+  ck_assert_int_eq(clRetainContext(fx.cl), CL_OUT_OF_RESOURCES);
+  ck_assert_uint_eq(fault->struck(rule), 1);
+  ck_assert_uint_eq(fault->calls("clRe*"), 3);
+  ck_assert_int_eq(fault->arm(&no_command), -1);
+}
+END_TEST
+
 START_TEST(making_an_object_fails_with_the_code) {
   cl_int code = CL_SUCCESS;
 
@@ -334,6 +348,29 @@ START_TEST(map_that_fails_maps_nothing) {
 }
 END_TEST
 
+START_TEST(mappings_are_counted) {
+  cl_int code;
+  void *pointer = clEnqueueMapBuffer(fx.queue, buffer, CL_TRUE, CL_MAP_READ, 0,
+                                     SIZE, 0, NULL, NULL, &code);
+
+  ck_cl(code);
+  ck_assert_int_eq(fault->live(FAULT_MAPPING), 1);
+  ck_assert_int_eq(fault->references(FAULT_MAPPING, pointer), 1);
+  fault_arm("clEnqueueUnmapMemObject", 1, 0, FAULT_CALL_FAILS,
+            CL_OUT_OF_RESOURCES);
+  ck_assert_int_eq(
+      clEnqueueUnmapMemObject(fx.queue, buffer, pointer, 0, NULL, NULL),
+      CL_OUT_OF_RESOURCES);
+  ck_assert_int_eq(fault->live(FAULT_MAPPING), 0);
+  ck_assert_int_eq(
+      clEnqueueUnmapMemObject(fx.queue, buffer, pointer, 0, NULL, NULL),
+      CL_INVALID_VALUE);
+  ck_assert_uint_eq(fault->over_releases(), 1);
+  ck_cl(clFinish(fx.queue));
+  fault->reset();
+}
+END_TEST
+
 /* --- Commands that are held ---------------------------------------------- */
 
 START_TEST(held_command_waits_to_be_let_go) {
@@ -500,6 +537,7 @@ static void add_tests(Suite *suite) {
   tcase_add_test(tcase, all_calls_fail_from_then_on);
   tcase_add_test(tcase, any_call_can_be_counted_and_fail);
   tcase_add_test(tcase, unknown_call_cannot_be_armed);
+  tcase_add_test(tcase, calls_can_be_named_by_their_beginning);
   tcase_add_test(tcase, making_an_object_fails_with_the_code);
 
   tcase = add_case(suite, "references");
@@ -517,6 +555,7 @@ static void add_tests(Suite *suite) {
   tcase_add_test(tcase,
                  failed_command_of_an_unordered_queue_waits_for_nothing_else);
   tcase_add_test(tcase, map_that_fails_maps_nothing);
+  tcase_add_test(tcase, mappings_are_counted);
 
   tcase = add_case(suite, "held");
   tcase_add_test(tcase, held_command_waits_to_be_let_go);

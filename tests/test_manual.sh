@@ -25,6 +25,10 @@ lacks() {
   sort -u "$2" >"$tmp/two"
   comm -23 "$tmp/one" "$tmp/two"
 }
+comm /dev/null /dev/null && paste /dev/null || {
+  echo "comm and paste are needed"
+  exit 99
+}
 
 # Reads C, writes its statements, one a line, each with the comment before it:
 # "comment <tab> statement", white space made one form.  What is for the
@@ -118,7 +122,8 @@ for header in $headers; do
   statements "$header" >"$tmp/statements" || exit 99
   cut -f 2 "$tmp/statements" | normalise >"$tmp/right"
   cut -f 1 "$tmp/statements" | sed 's/ \* / /g' >"$tmp/left"
-  paste "$tmp/left" "$tmp/right" | awk -F '\t' -v header="${header##*include/}" '
+  name=${header##*include/}
+  paste "$tmp/left" "$tmp/right" | awk -F '\t' -v header="$name" '
     $2 !~ /^typedef/ && match($2, /clb_[a-z0-9_]*\(/) {
       print header "\t" substr($2, RSTART, RLENGTH - 1) "\t" $1 "\t" $2
     }' >>"$tmp/declared"
@@ -136,7 +141,7 @@ for page in $pages; do
   basename "$page" .3
 done >"$tmp/pages.names"
 
-# --- Exports, declarations and pages are the same set ---------------------------
+# --- Exports, declarations and pages are the same set -------------------------
 
 sed -n '/global:/,/local:/s/^ *\(clb_[a-z0-9_]*\);/\1/p' \
   "$srcdir/lib/clbytes.map" >"$tmp/map.names"
@@ -176,14 +181,14 @@ else
   skipped=${skipped:-"the library is not shared, or nm cannot read it"}
 fi
 
-# --- What is installed ------------------------------------------------------------
+# --- What is installed --------------------------------------------------------
 
 for file in $headers $manual; do
   grep -q "${file#"$srcdir"/}" "$srcdir/Makefile.am" ||
     fail "${file#"$srcdir"/} is not in Makefile.am"
 done
 
-# --- Each page --------------------------------------------------------------------
+# --- Each page ----------------------------------------------------------------
 
 for page in $pages; do
   base=$(basename "$page")
@@ -274,7 +279,7 @@ for page in $pages; do
   done
 done
 
-# --- Types, constants, statuses, cross references -----------------------------------
+# --- Types, constants, statuses, cross references -----------------------------
 
 for page in $manual; do
   is_link "$page" || literals "$page" | statements | cut -f 2
@@ -299,17 +304,20 @@ for status in $(cat "$tmp/statuses"); do
     fail "clb_status_name.3 does not have $status"
 done
 for name in $(cat "$tmp/declared.names"); do
-  grep -q "^\.Xr $name 3" "$man/clbytes.3" || fail "clbytes.3 does not list $name"
+  grep -q "^\.Xr $name 3" "$man/clbytes.3" ||
+    fail "clbytes.3 does not list $name"
 done
 
 for page in $manual; do
-  for reference in $(sed -n 's/^\.Xr \(clb[^ ]*\) \([37]\).*/\1.\2/p' "$page"); do
+  for reference in \
+    $(sed -n 's/^\.Xr \(clb[^ ]*\) \([37]\).*/\1.\2/p' "$page")
+  do
     test -f "$man/$reference" ||
       fail "$(basename "$page") refers to $reference, which is not there"
   done
 done
 
-# --- The language -------------------------------------------------------------------
+# --- The language -------------------------------------------------------------
 
 if command -v mandoc >/dev/null 2>&1; then
   for page in $manual; do

@@ -41,11 +41,11 @@ of_header() {
 
 # Each literal display in the examples of a page goes to a file of its own.
 of_page() {
-  awk -v base="$2" '
+  sed 's/\\e/\\/g' "$1" | awk -v base="$2" '
     /^\.Sh / { examples = ($0 == ".Sh EXAMPLES") }
-    /^\.Bd -literal/ { on = examples; file = base "-" ++count; next }
+    /^\.Bd -literal/ { on = examples; count++; file = base "-" count; next }
     /^\.Ed/ { on = 0; close(file) }
-    on { gsub(/\\e/, "\\"); print >file }' "$1"
+    on { print >file }'
 }
 
 prelude='#define _POSIX_C_SOURCE 200809L
@@ -69,7 +69,7 @@ compile() {
   {
     printf '%s' "$prelude"
     for snippet; do
-      grep -q '^}$' "$snippet" && grep -q '^static ' "$snippet" && cat "$snippet"
+      grep -q '^static ' "$snippet" && cat "$snippet"
     done
     for snippet; do
       grep -q '^static ' "$snippet" && continue
