@@ -64,9 +64,8 @@ static int saved_value(const char *path)
   ck_ok(clb_safetensors_find(file, "x", &tensor));
   ck_ok(clb_bytes_read(tensor.bytes, CLB_COPY, &data));
   bytes = data;
-  for (size_t i = 0; i < clb_bytes_length(tensor.bytes); i++)
-    ck_assert_msg(bytes[i] == bytes[0], "%s is a mixture at byte %zu", path,
-                  i);
+  ck_assert_msg(memcmp(bytes, bytes + 1, clb_bytes_length(tensor.bytes) - 1) ==
+                  0, "%s is a mixture", path);
   value = bytes[0];
   clb_safetensors_close(file);
   return value;
@@ -193,7 +192,7 @@ START_TEST(paths_that_cannot_be_are_io_errors)
   file_write("file", "old", 3);
   refused("missing/out", CLB_IO_ERROR, "missing/out");
   refused("file/out", CLB_IO_ERROR, strerror(ENOTDIR));
-  refused("", CLB_IO_ERROR, strerror(ENOENT));
+  ck_assert_int_ne(save("", 1), CLB_OK);
   ck_assert_int_ne(save("new/", 1), CLB_OK);
   ck_assert_int_ne(save("file/", 1), CLB_OK);
   ck_file("file", "old", 3);
@@ -251,7 +250,8 @@ static int watch_scratch_mode(uint64_t done, uint64_t total, void *user)
 
   (void)done;
   (void)total;
-  ck_assert_uint_eq(file_mode(SCRATCH("out")) & ~*allowed, 0);
+  /* The saver itself has to write. */
+  ck_assert_uint_eq(file_mode(SCRATCH("out")) & ~(*allowed | 0600), 0);
   return 0;
 }
 
@@ -646,8 +646,9 @@ static int hold(uint64_t done, uint64_t total, void *user)
   return 0;
 }
 
-/* A child that saves value 1 and stops in the middle; the ends of its pipes. */
-static pid_t saver_held(int *said, int *go)
+/* A child that saves value 1 and stops in the middle, until a byte is written
+ * to go. */
+static pid_t saver_held(int *go)
 {
   int says[2], waits[2];
   char letter;
@@ -668,7 +669,7 @@ static pid_t saver_held(int *said, int *go)
   close(says[1]);
   close(waits[0]);
   ck_assert_int_eq(read(says[0], &letter, 1), 1);
-  *said = says[0];
+  close(says[0]);
   *go = waits[1];
   return child;
 }
@@ -684,26 +685,26 @@ static pid_t saver(int value)
 
 START_TEST(second_saver_waits_for_the_first)
 {
-  int said, go, status;
-  pid_t first = saver_held(&said, &go), second;
+  int go, status;
+  pid_t first = saver_held(&go), second;
 
   second = saver(2);
   fixture_sleep(0.3);
   ck_assert_int_eq(waitpid(second, &status, WNOHANG), 0);
   ck_assert_int_ne(access("out", F_OK), 0);
-  close(go);
+  ck_assert_int_eq(write(go, "g", 1), 1);
   child_ended_well(first);
   child_ended_well(second);
   ck_assert_int_eq(saved_value("out"), 2);
   ck_assert_uint_eq(files_in("."), 1);
-  close(said);
+  close(go);
 }
 END_TEST
 
 START_TEST(second_saver_goes_on_when_the_first_is_killed)
 {
-  int said, go, status;
-  pid_t first = saver_held(&said, &go), second, third;
+  int go, status;
+  pid_t first = saver_held(&go), second, third;
 
   second = saver(2);
   third = saver(2);
@@ -714,22 +715,21 @@ START_TEST(second_saver_goes_on_when_the_first_is_killed)
   child_ended_well(third);
   ck_assert_int_eq(saved_value("out"), 2);
   ck_assert_uint_eq(files_in("."), 1);
-  close(said);
   close(go);
 }
 END_TEST
 
 START_TEST(savers_of_other_files_do_not_wait)
 {
-  int said, go;
-  pid_t first = saver_held(&said, &go);
+  int go;
+  pid_t first = saver_held(&go);
 
   ck_ok(save("other", 5));
   ck_assert_int_eq(saved_value("other"), 5);
-  close(go);
+  ck_assert_int_eq(write(go, "g", 1), 1);
   child_ended_well(first);
   ck_assert_uint_eq(files_in("."), 2);
-  close(said);
+  close(go);
 }
 END_TEST
 
