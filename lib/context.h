@@ -1,0 +1,148 @@
+/*
+ * context.h - what a clb_context is made of.
+ *
+ * Owned by context.c: making, counting, ending.  staging.c owns the members of
+ * the ring, device.c the facts, park.c the parked list; all share the lock,
+ * which is never held across an OpenCL call that may wait, nor across a call
+ * to the program.
+ */
+#ifndef CLB_CONTEXT_H
+#define CLB_CONTEXT_H
+
+#include "plan.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Moves that may be in flight to or from one block, and the commands that are:
+ * a move may be cut in three, and each goes through scratch by two. */
+#define CLB__BLOCK_MOVES 32
+#define CLB__BLOCK_EVENTS (CLB__BLOCK_MOVES * 6)
+
+/* A block of memory that commands move bytes to or from, and those that are in
+ * flight. */
+typedef struct clb__block {
+  struct clb__block *next;
+  cl_mem pinned; /* NULL: data is pageable */
+  unsigned char *data;
+  size_t size;
+  cl_mem scratch; /* of size bytes on the device; NULL until it is needed */
+  unsigned events;
+  cl_event event[CLB__BLOCK_EVENTS];
+} clb__block;
+
+/* What has to outlive a command: released when its event is seen to have
+ * ended. */
+typedef struct clb__parked {
+  struct clb__parked *next;
+  cl_event event;
+  cl_mem mem[2]; /* either may be NULL */
+} clb__parked;
+
+struct clb_context {
+  atomic_size_t refs;
+  cl_command_queue program; /* the program's queue */
+  bool out_of_order;
+  cl_command_queue queue; /* ours: in-order, no wait lists */
+  cl_context cl;
+  cl_device_id device;
+  bool same_endian; /* device and host */
+
+  size_t chunk_size, staging_limit, host_limit;
+  unsigned plans;
+  void (*log)(const char *line, void *user);
+  void *log_user;
+  bool log_stderr;
+
+  pthread_mutex_t lock;
+  clb__block *idle;       /* pinned and free */
+  clb__block *aside;      /* in flight for all that is known */
+  clb__parked *parked;
+  clb_stats stats;
+
+  pthread_mutex_t probe_lock;
+  bool probed;
+  clb__facts facts;
+};
+
+/* Adds to the counters of one access. */
+void clb__context_count(clb_context *context, unsigned kind, uint64_t payload,
+                        uint64_t link);
+
+/* Accounts for a materialised copy.  CLB_OUT_OF_MEMORY past host_limit. */
+clb_status clb__context_hold(clb_context *context, size_t bytes);
+void clb__context_unhold(clb_context *context, size_t bytes);
+
+/* One line to the log; nothing where there is none. */
+bool clb__context_logs(const clb_context *context);
+void clb__context_log(clb_context *context, const char *line);
+
+/* The facts of the device, found out at the first call. */
+clb_status clb__device_facts(clb_context *context, clb__facts *facts);
+
+/*
+ * A block for a transfer: an idle pinned one, a new pinned one while the limit
+ * allows, else NULL; with must, a pageable one in place of NULL.  NULL with
+ * must: no memory, and the last error is set.
+ */
+clb__block *clb__staging_take(clb_context *context, bool must);
+
+/* A pageable block that belongs to no context, and its end. */
+clb__block *clb__block_make(size_t size);
+void clb__block_free(clb__block *block);
+
+/* Gives a block back.  One with events in flight is set aside until they have
+ * ended. */
+void clb__staging_give(clb_context *context, clb__block *block);
+
+/* The block's scratch buffer, made if it is not there. */
+clb_status clb__staging_scratch(clb_context *context, clb__block *block);
+
+/* Waits for all of the block's events; the first failure counts.  An event
+ * whose end cannot be seen stays in the block. */
+clb_status clb__staging_wait(clb__block *block);
+
+/* Frees idle blocks; at the end also those aside, after waiting for them. */
+void clb__staging_trim(clb_context *context);
+void clb__staging_end(clb_context *context);
+
+/* Takes the references of a node over, and releases them once its event has
+ * ended; sweeping looks, ending waits. */
+void clb__park(clb_context *context, clb__parked *node);
+void clb__park_sweep(clb_context *context);
+void clb__park_end(clb_context *context);
+
+/* --- Events ----------------------------------------------------------------- */
+
+/* Waits for an event by the host.  CLB_OK: it has ended, *end is its status,
+ * CL_COMPLETE or negative.  Else its end cannot be seen. */
+clb_status clb__event_wait(cl_event event, cl_int *end);
+
+/* The same without an error: false where its end cannot be seen. */
+bool clb__event_await(cl_event event, cl_int *end);
+
+/* The same, however often waiting fails; false if it cannot even be asked. */
+bool clb__event_settle(cl_event event);
+
+/* Whether it has ended, without waiting; an event that cannot be asked has
+ * not. */
+bool clb__event_ended(cl_event event);
+
+/* "call: event ended with CL_... (code)". */
+clb_status clb__event_fail(cl_int end, const char *what);
+
+/* A counted list of events that contents depend on. */
+typedef struct clb__events clb__events;
+
+clb_status clb__events_make(clb_context *context, cl_uint count,
+                            const cl_event *list, clb__events **out);
+clb__events *clb__events_retain(clb__events *events);
+void clb__events_release(clb__events *events);
+
+/* Flushes their queues and waits until all are complete or one has failed. */
+clb_status clb__events_wait(clb__events *events);
+
+/* Waits for all that was enqueued on the program's queue. */
+clb_status clb__queue_wait(clb_context *context);
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * events.c - waiting for OpenCL events by the host.
+ *
+ * No driver is trusted to wake a blocking call of ours when an event fails, to
+ * run a callback, or to carry an error along a wait list (each was seen to
+ * fail): the status that an event ends with is looked at, always.
+ */
+#include "config.h"
+
+#include "context.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+struct clb__events {
+  atomic_size_t refs;
+  pthread_mutex_t lock;
+  cl_int failed;  /* how the first one that failed ended; 0: none so far */
+  cl_uint count;  /* not yet seen to have ended */
+  cl_event event[];
+};
+
+static cl_int status_of(cl_event event, cl_int *status) {
+  return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                        sizeof *status, status, NULL);
+}
+
+bool clb__event_ended(cl_event event) {
+  cl_int status = CL_QUEUED;
+
+  return status_of(event, &status) == CL_SUCCESS && status <= CL_COMPLETE;
+}
+
+clb_status clb__event_wait(cl_event event, cl_int *end) {
+  cl_int waited = clWaitForEvents(1, &event);
+  cl_int status = CL_QUEUED, err = status_of(event, &status);
+
+  if (err == CL_SUCCESS && status <= CL_COMPLETE) {
+    *end = status;
+    return CLB_OK;
+  }
+  return waited != CL_SUCCESS ? clb__fail_cl(waited, "clWaitForEvents")
+                              : clb__fail_cl(err, "clGetEventInfo");
+}
+
+bool clb__event_await(cl_event event, cl_int *end) {
+  (void)clWaitForEvents(1, &event);
+  return status_of(event, end) == CL_SUCCESS && *end <= CL_COMPLETE;
+}
+
+/* Waits a little longer each time, up to a millisecond. */
+static void nap(unsigned round) {
+  struct timespec time = {0, 1000L << (round < 10 ? round : 10)};
+
+  nanosleep(&time, NULL);
+}
+
+bool clb__event_settle(cl_event event) {
+  cl_int status = CL_QUEUED;
+  unsigned round;
+
+  for (round = 0; !clb__event_await(event, &status); round++) {
+    if (status_of(event, &status) != CL_SUCCESS)
+      return false;
+    nap(round);
+  }
+  return true;
+}
+
+clb_status clb__event_fail(cl_int end, const char *what) {
+  (void)clb__fail_cl(end, "event ended with");
+  return clb__fail_prefix(CLB_DEVICE_ERROR, "%s", what);
+}
+
+static clb_status check_event(clb_context *context, cl_event event,
+                              cl_uint index) {
+  cl_context owner = NULL;
+  cl_int err = event == NULL ? CL_INVALID_EVENT
+                             : clGetEventInfo(event, CL_EVENT_CONTEXT,
+                                              sizeof owner, &owner, NULL);
+
+  if (err == CL_INVALID_EVENT)
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "wait list: item %u is no event", (unsigned)index);
+  if (err != CL_SUCCESS)
+    return clb__fail_cl(err, "clGetEventInfo");
+  if (owner != context->cl)
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "wait list: event %u is of another OpenCL context",
+                     (unsigned)index);
+  return CLB_OK;
+}
+
+clb_status clb__events_make(clb_context *context, cl_uint count,
+                            const cl_event *list, clb__events **out) {
+  clb__events *events;
+  clb_status status = CLB_OK;
+  cl_uint i;
+
+  if (count > 0 && list == NULL)
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "wait list: %u events, and the list is NULL",
+                     (unsigned)count);
+  for (i = 0; i < count && status == CLB_OK; i++)
+    status = check_event(context, list[i], i);
+  if (status != CLB_OK)
+    return status;
+  events = malloc(sizeof *events + count * sizeof *list);
+  if (events == NULL)
+    return clb__fail(CLB_OUT_OF_MEMORY, "wait list: no memory");
+  atomic_init(&events->refs, 1);
+  pthread_mutex_init(&events->lock, NULL);
+  events->failed = CL_COMPLETE;
+  events->count = 0;
+  for (i = 0; i < count; i++) {
+    cl_int err = clRetainEvent(list[i]);
+    if (err != CL_SUCCESS) {
+      status = clb__fail_cl(err, "clRetainEvent");
+      clb__events_release(events);
+      return status;
+    }
+    events->event[events->count++] = list[i];
+  }
+  *out = events;
+  return CLB_OK;
+}
+
+clb__events *clb__events_retain(clb__events *events) {
+  if (events != NULL)
+    atomic_fetch_add_explicit(&events->refs, 1, memory_order_relaxed);
+  return events;
+}
+
+void clb__events_release(clb__events *events) {
+  cl_uint i;
+
+  if (events == NULL ||
+      atomic_fetch_sub_explicit(&events->refs, 1, memory_order_release) != 1)
+    return;
+  atomic_thread_fence(memory_order_acquire);
+  for (i = 0; i < events->count; i++)
+    (void)clReleaseEvent(events->event[i]);
+  pthread_mutex_destroy(&events->lock);
+  free(events);
+}
+
+/* A command that nobody flushed may never start: OpenCL 1.2, 5.13. */
+static clb_status flush_queue_of(cl_event event) {
+  cl_command_queue queue = NULL;
+  cl_int err = clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue,
+                              &queue, NULL);
+
+  if (err != CL_SUCCESS)
+    return clb__fail_cl(err, "clGetEventInfo");
+  if (queue == NULL) /* a user event */
+    return CLB_OK;
+  err = clFlush(queue);
+  return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, "clFlush");
+}
+
+/* Lets go of those that have ended well; with the lock held. */
+static clb_status look(clb__events *events, bool flush) {
+  clb_status status;
+  cl_uint i = 0;
+
+  while (i < events->count) {
+    cl_int state = CL_QUEUED, err = status_of(events->event[i], &state);
+    if (err != CL_SUCCESS)
+      return clb__fail_cl(err, "clGetEventInfo");
+    if (state < CL_COMPLETE) {
+      events->failed = state;
+    } else if (state == CL_COMPLETE) {
+      (void)clReleaseEvent(events->event[i]);
+      events->event[i] = events->event[--events->count];
+      continue;
+    } else if (flush && (status = flush_queue_of(events->event[i])) != CLB_OK) {
+      return status;
+    }
+    i++;
+  }
+  if (events->failed < CL_COMPLETE)
+    return clb__event_fail(events->failed, "wait list");
+  return CLB_OK;
+}
+
+clb_status clb__events_wait(clb__events *events) {
+  unsigned round;
+
+  for (round = 0;; round++) {
+    clb_status status;
+    cl_event only = NULL;
+
+    pthread_mutex_lock(&events->lock);
+    status = look(events, round == 0);
+    if (status != CLB_OK || events->count == 0) {
+      pthread_mutex_unlock(&events->lock);
+      return status;
+    }
+    /* Several are watched in turn: one that fails must be seen while another
+     * is pending.  A single one can be slept on. */
+    if (events->count == 1 && clRetainEvent(events->event[0]) == CL_SUCCESS)
+      only = events->event[0];
+    pthread_mutex_unlock(&events->lock);
+
+    if (only != NULL) {
+      cl_int end;
+      status = clb__event_wait(only, &end);
+      (void)clReleaseEvent(only);
+      if (status != CLB_OK)
+        return status;
+    } else {
+      nap(round);
+    }
+  }
+}
+
+clb_status clb__queue_wait(clb_context *context) {
+  cl_event marker;
+  cl_int err = clEnqueueMarkerWithWaitList(context->program, 0, NULL, &marker);
+  cl_int end;
+  clb_status status;
+
+  if (err != CL_SUCCESS)
+    return clb__fail_cl(err, "clEnqueueMarkerWithWaitList");
+  err = clFlush(context->program);
+  /* How the marker ended says nothing: an earlier command that failed counts
+   * as ended. */
+  status = err == CL_SUCCESS ? clb__event_wait(marker, &end)
+                             : clb__fail_cl(err, "clFlush");
+  (void)clReleaseEvent(marker);
+  return status;
+}

@@ -1,0 +1,68 @@
+/*
+ * park.c - references that have to outlive a command of ours.
+ *
+ * Releasing a handle never waits, and some runtimes free a buffer that is
+ * released while a command on it is in flight: the reference is kept here until
+ * the command's event has ended.
+ */
+#include "config.h"
+
+#include "context.h"
+
+#include <stdlib.h>
+
+static void destroy(clb__parked *node) {
+  size_t i;
+
+  if (node->event != NULL)
+    (void)clReleaseEvent(node->event);
+  for (i = 0; i < sizeof node->mem / sizeof *node->mem; i++)
+    if (node->mem[i] != NULL)
+      (void)clReleaseMemObject(node->mem[i]);
+  free(node);
+}
+
+void clb__park(clb_context *context, clb__parked *node) {
+  pthread_mutex_lock(&context->lock);
+  node->next = context->parked;
+  context->parked = node;
+  pthread_mutex_unlock(&context->lock);
+}
+
+void clb__park_sweep(clb_context *context) {
+  clb__parked *list, *next, *still = NULL, **end = &still;
+
+  pthread_mutex_lock(&context->lock);
+  list = context->parked;
+  context->parked = NULL;
+  pthread_mutex_unlock(&context->lock);
+  for (; list != NULL; list = next) {
+    next = list->next;
+    list->next = NULL;
+    if (list->event == NULL || clb__event_ended(list->event)) {
+      destroy(list);
+    } else {
+      *end = list;
+      end = &list->next;
+    }
+  }
+  if (still == NULL)
+    return;
+  pthread_mutex_lock(&context->lock);
+  *end = context->parked;
+  context->parked = still;
+  pthread_mutex_unlock(&context->lock);
+}
+
+void clb__park_end(clb_context *context) {
+  clb__parked *node;
+
+  while ((node = context->parked) != NULL) {
+    context->parked = node->next;
+    /* What cannot be known to have ended is left to the driver for good. */
+    if (node->event == NULL || clb__event_settle(node->event))
+      destroy(node);
+    else
+      free(node);
+  }
+}

@@ -1,0 +1,190 @@
+/*
+ * plan.c - chooses how a layout is moved, and says it in words.
+ *
+ * Pure, as plan.h says.  The walk over the moves is cursor.c.
+ */
+#include "config.h"
+
+#include "plan.h"
+
+#include <float.h>
+#include <stdio.h>
+
+/* Moves that are looked at to estimate what a plan costs. */
+#define SAMPLE_MOVES 16
+
+/* Inner dimensions of a form that one rect can carry, next to the row. */
+static unsigned rect_dims(const clb__form *form) {
+  unsigned n = form->ndim;
+  size_t row, slice;
+
+  if (n < 1 || form->dim[n - 1].stride <= 0)
+    return 0;
+  row = (size_t)form->dim[n - 1].stride;
+  if (row < form->run)
+    return 0;
+  if (n < 2 || form->dim[n - 2].stride <= 0)
+    return 1;
+  slice = (size_t)form->dim[n - 2].stride;
+  /* The slice pitch has to be a multiple of the row pitch: OpenCL 1.2, 5.2.2;
+   * some drivers enforce it and some take anything. */
+  return slice % row == 0 && slice / row >= form->dim[n - 1].n ? 2 : 1;
+}
+
+static size_t runs_of(const clb__pick *pick) {
+  size_t runs = 1;
+  unsigned i;
+
+  for (i = 0; i < pick->ndim; i++)
+    runs *= pick->axis[i].n;
+  return runs;
+}
+
+/* Microseconds a logical byte, over the first moves. */
+static double cost(const clb__plan *plan, const clb__facts *facts) {
+  clb__cursor cursor;
+  clb__pick pick;
+  const clb__move *move;
+  double us = 0, payload = 0;
+  unsigned i;
+
+  clb__cursor_init(&cursor, plan);
+  for (i = 0; i < SAMPLE_MOVES && clb__cursor_peek(&cursor, &move); i++) {
+    us += facts->command_us + (double)move->bytes / (facts->link_gbs * 1e3);
+    if (move->height > 1 || move->depth > 1)
+      us += (double)move->height * (double)move->depth * facts->row_ns / 1e3;
+    clb__cursor_take(&cursor, &pick);
+    if (pick.same) {
+      payload += (double)cursor.move.bytes;
+    } else {
+      double runs = (double)runs_of(&pick);
+      us += runs * facts->pick_ns / 1e3;
+      us += runs * (double)pick.run / (facts->pick_gbs * 1e3);
+      payload += runs * (double)pick.run;
+    }
+  }
+  return us / payload;
+}
+
+/* Completes a plan of a kind; false where the kind cannot carry it. */
+static bool shape(clb__plan *plan, unsigned kind, bool rects,
+                  const clb__facts *facts, clb__direction direction) {
+  const clb__form *form = &plan->form;
+  bool turns = clb__form_turns(form);
+
+  plan->kind = kind;
+  plan->rects = rects;
+  plan->rect_dims = facts->plans & CLB_PLAN_RECT ? 2 : 0;
+  plan->box_dims = 0;
+  switch (kind) {
+  case CLB_PLAN_READ:
+    return !turns;
+  case CLB_PLAN_RECT:
+    plan->box_dims = rect_dims(form);
+    return !turns;
+  case CLB_PLAN_GATHER:
+    plan->box_dims = CLB__MAX_DIMS;
+    return direction == CLB__GET ? !rects || plan->rect_dims > 0 : rects;
+  default:
+    return true;
+  }
+}
+
+clb_status clb__plan_choose(clb__plan *plan, const clb__facts *facts,
+                            const clb__form *form, size_t start, size_t end,
+                            size_t chunk, clb__direction direction) {
+  static const struct {
+    unsigned kind;
+    bool rects;
+  } kinds[] = {{CLB_PLAN_READ, false},
+               {CLB_PLAN_RECT, false},
+               {CLB_PLAN_GATHER, false},
+               {CLB_PLAN_GATHER, true}};
+  double best = DBL_MAX;
+  int chosen = -1, i;
+
+  plan->form = *form;
+  plan->start = start;
+  plan->end = end;
+  plan->chunk = chunk;
+  plan->gap = (size_t)(facts->command_us * facts->link_gbs * 1e3);
+
+  if (facts->plans & CLB_PLAN_MAP) {
+    (void)shape(plan, CLB_PLAN_MAP, false, facts, direction);
+    return CLB_OK;
+  }
+  for (i = 0; i < (int)(sizeof kinds / sizeof *kinds); i++) {
+    double us;
+    if (!(facts->plans & kinds[i].kind) ||
+        !shape(plan, kinds[i].kind, kinds[i].rects, facts, direction))
+      continue;
+    if (clb__form_contiguous(form))
+      return CLB_OK; /* all of them are plain reads then */
+    us = cost(plan, facts);
+    if (us < best) {
+      best = us;
+      chosen = i;
+    }
+  }
+  if (chosen < 0) {
+    char names[64];
+    clb__plan_names(facts->asked, names, sizeof names);
+    return clb__fail(CLB_UNSUPPORTED,
+                     "the allowed plans (%s) cannot carry this layout%s", names,
+                     clb__form_turns(form)
+                         ? ", which has a zero or negative stride"
+                         : "");
+  }
+  (void)shape(plan, kinds[chosen].kind, kinds[chosen].rects, facts, direction);
+  return CLB_OK;
+}
+
+void clb__plan_names(unsigned plans, char *text, size_t size) {
+  static const char *const names[] = {"map", "read", "rect", "pack", "gather"};
+  size_t used = 0;
+  unsigned i;
+
+  (void)snprintf(text, size, "none");
+  for (i = 0; i < sizeof names / sizeof *names; i++)
+    if (plans & 1u << i && used < size)
+      used += (size_t)snprintf(text + used, size - used, "%s%s",
+                               used > 0 ? "|" : "", names[i]);
+}
+
+/* " 3 x 1080 x 7668", or " 8294400" where it is contiguous. */
+static size_t extents_text(const clb__form *form, char *text, size_t size) {
+  size_t used = 0;
+  unsigned d;
+
+  text[0] = '\0';
+  for (d = 0; d < form->ndim && used < size; d++)
+    used += (size_t)snprintf(text + used, size - used, " %zu x",
+                             form->dim[d].n);
+  if (used < size)
+    used += (size_t)snprintf(text + used, size - used, " %zu", form->run);
+  return used;
+}
+
+void clb__plan_text(const clb__plan *plan, char *text, size_t size) {
+  const clb__form *form = &plan->form;
+  size_t bytes = plan->end - plan->start, per_chunk = plan->chunk, chunks;
+  char extents[200], names[16];
+
+  clb__plan_names(plan->kind, names, sizeof names);
+  (void)extents_text(form, extents, sizeof extents);
+  /* Whole rows go in a chunk where a row fits. */
+  if (form->run > 0 && form->run < per_chunk)
+    per_chunk -= per_chunk % form->run;
+  chunks = (bytes + per_chunk - 1) / per_chunk;
+
+  if (form->ndim == 0)
+    (void)snprintf(text, size, "%s %zu bytes, %zu chunk%s", names, bytes,
+                   chunks, chunks == 1 ? "" : "s");
+  else
+    (void)snprintf(text, size, "%s%s of pitch %td%s, %zu chunk%s", names,
+                   extents, form->dim[form->ndim - 1].stride,
+                   plan->kind == CLB_PLAN_GATHER
+                       ? (plan->rects ? " by rects" : " by spans")
+                       : "",
+                   chunks, chunks == 1 ? "" : "s");
+}

@@ -1,0 +1,123 @@
+/*
+ * source.h - what contents can come from: device buffer, file region, host
+ * memory.
+ *
+ * A source is a small value inside a handle; retaining it is what keeps the
+ * storage alive.  A port is one access to a source, from open to close: the
+ * transfer moves bytes through it and knows nothing of what is behind.
+ */
+#ifndef CLB_SOURCE_H
+#define CLB_SOURCE_H
+
+#include "context.h"
+
+typedef struct clb__source clb__source;
+typedef struct clb__source_ops clb__source_ops;
+typedef struct clb__file clb__file; /* source_file.c */
+typedef struct clb__host clb__host; /* source_host.c */
+
+enum {
+  CLB__HOST_CANNOT_READ = 1, /* CL_MEM_HOST_WRITE_ONLY, _NO_ACCESS */
+  CLB__HOST_CANNOT_WRITE = 2 /* CL_MEM_HOST_READ_ONLY, _NO_ACCESS */
+};
+
+struct clb__source {
+  const clb__source_ops *ops;
+  union {
+    struct {
+      clb_context *context;
+      cl_mem mem;         /* a root buffer: sub-buffers are for kernels */
+      clb__events *after; /* NULL: what is on the program's queue */
+    } device;
+    clb__file *file;
+    clb__host *host;
+  } u;
+  unsigned short flags; /* CLB__HOST_CANNOT_* */
+  unsigned short place; /* clb_place of contents that are still there */
+};
+
+typedef struct clb__port {
+  const clb__source *source;
+  clb__direction direction;
+  void *mapped; /* device: between map and unmap */
+  size_t size;  /* device: of the buffer; set by open */
+} clb__port;
+
+struct clb__source_ops {
+  size_t chunk;    /* most bytes of a piece; 0: the context's chunk_size */
+
+  /* One more reference for a copy of the source, and one less.  Retaining a
+   * device source can fail. */
+  clb_status (*retain)(const clb__source *source);
+  void (*release)(clb__source *source);
+
+  /* Guards the state of the handles on it; held for moments. */
+  pthread_mutex_t *(*lock)(const clb__source *source);
+
+  clb_status (*facts)(const clb__source *source, clb__direction direction,
+                      clb__facts *facts);
+
+  /* Waits until the contents may be accessed, and checks that they were not
+   * changed meanwhile; close is called after every open that succeeded. */
+  clb_status (*open)(clb__port *port);
+  clb_status (*close)(clb__port *port);
+
+  /* Blocks for a transfer, as clb__staging_take and _give. */
+  clb__block *(*take)(clb__port *port, bool must);
+  void (*give)(clb__port *port, clb__block *block);
+
+  /* Starts a move between the source and data, which lies in block; flush
+   * lets those that were started run, wait waits for all of the block's. */
+  clb_status (*start)(clb__port *port, clb__block *block, unsigned char *data,
+                      const clb__move *move);
+  clb_status (*flush)(clb__port *port);
+  clb_status (*wait)(clb__port *port, clb__block *block);
+  /* start() has moved the bytes when it returns, to any memory, and needs no
+   * block. */
+  bool direct;
+
+  /* Addresses the source's bytes where they are; with CLB_PLAN_MAP alone. */
+  clb_status (*map)(clb__port *port, uint64_t first, size_t bytes,
+                    unsigned char **data);
+  clb_status (*unmap)(clb__port *port);
+};
+
+extern const clb__source_ops clb__device_ops, clb__file_ops, clb__host_ops;
+
+static inline bool clb__source_is_device(const clb__source *source) {
+  return source->ops == &clb__device_ops;
+}
+
+/* A source on a buffer.  Gives the root's offset of the buffer's first byte,
+ * and the buffer's size.  Takes a reference on the root. */
+clb_status clb__source_buffer(clb_context *context, cl_mem buffer,
+                              clb__source *source, uint64_t *origin,
+                              uint64_t *size);
+
+/* The device's present contents of a form: a source on a new buffer.  *copied
+ * is the region of the old one that the new one holds, packed. */
+clb_status clb__source_snapshot(const clb__source *source,
+                                const clb__form *form, clb__source *out,
+                                clb__move *copied);
+
+/* Maps a device region for CLB_MAP; CLB_WOULD_COPY where that moves bytes.  The
+ * mapping is ended by clb__source_unmap, which never waits and cannot fail:
+ * what it needs, a reference on the buffer too, is in *node. */
+clb_status clb__source_map(const clb__source *source, uint64_t first,
+                           size_t bytes, void **data, clb__parked **node);
+void clb__source_unmap(clb_context *context, void *data, clb__parked *node);
+
+clb_status clb__source_file(const char *path, uint64_t offset, uint64_t length,
+                            clb__source *out);
+
+/* place: CLB_PLACE_FOREIGN, or _HEAP for the library's own. */
+clb_status clb__source_host(void *data, clb_place place, clb__source *out);
+
+/* Sets what is called at the end of a source that nobody shares yet. */
+void clb__source_host_release(clb__source *source,
+                              void (*release)(void *, void *), void *user);
+
+/* Where the bytes of a host source are; NULL for another. */
+unsigned char *clb__source_address(const clb__source *source);
+
+#endif

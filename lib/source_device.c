@@ -1,0 +1,322 @@
+/*
+ * source_device.c - contents in an OpenCL buffer.
+ *
+ * Transfers address the root buffer with an offset, on the library's own
+ * in-order queue, with no wait list; what the program enqueued before is waited
+ * for by the host in open.  Making, snapshots and CLB_MAP are in
+ * device_buffer.c.
+ */
+#include "config.h"
+
+#include "source.h"
+
+static clb_context *context_of(const clb__port *port) {
+  return port->source->u.device.context;
+}
+
+static clb_status device_retain(const clb__source *source) {
+  cl_int err = clRetainMemObject(source->u.device.mem);
+
+  if (err != CL_SUCCESS)
+    return clb__fail_cl(err, "clRetainMemObject");
+  clb_context_retain(source->u.device.context);
+  clb__events_retain(source->u.device.after);
+  return CLB_OK;
+}
+
+static void device_release(clb__source *source) {
+  clb__events_release(source->u.device.after);
+  if (source->u.device.mem != NULL)
+    (void)clReleaseMemObject(source->u.device.mem);
+  clb_context_release(source->u.device.context);
+}
+
+static pthread_mutex_t *device_lock(const clb__source *source) {
+  return &source->u.device.context->lock;
+}
+
+static bool host_may(const clb__source *source, clb__direction direction) {
+  return !(source->flags & (direction == CLB__GET ? CLB__HOST_CANNOT_READ
+                                                  : CLB__HOST_CANNOT_WRITE));
+}
+
+static clb_status device_facts(const clb__source *source,
+                               clb__direction direction, clb__facts *facts) {
+  clb_status status = clb__device_facts(source->u.device.context, facts);
+
+  if (status == CLB_OK && !host_may(source, direction)) {
+    facts->plans &= ~(unsigned)CLB_PLAN_MAP;
+    facts->command_us *= 2;
+  }
+  return status;
+}
+
+static clb_status device_open(clb__port *port) {
+  clb__events *after = port->source->u.device.after;
+  cl_int err = clGetMemObjectInfo(port->source->u.device.mem, CL_MEM_SIZE,
+                                  sizeof port->size, &port->size, NULL);
+
+  if (err != CL_SUCCESS)
+    return clb__fail_cl(err, "clGetMemObjectInfo");
+  clb__park_sweep(context_of(port));
+  return after != NULL ? clb__events_wait(after)
+                       : clb__queue_wait(context_of(port));
+}
+
+static clb_status device_close(clb__port *port) {
+  (void)port;
+  return CLB_OK;
+}
+
+static clb__block *device_take(clb__port *port, bool must) {
+  return clb__staging_take(context_of(port), must);
+}
+
+static void device_give(clb__port *port, clb__block *block) {
+  clb__staging_give(context_of(port), block);
+}
+
+/* The row and slice pitch that say a packed rectangle. */
+typedef struct rect_words {
+  size_t origin[3], packed[3], region[3];
+  size_t row, slice, packed_row, packed_slice;
+} rect_words;
+
+static rect_words rect_of(const clb__move *move, size_t packed_at) {
+  rect_words rect = {.origin = {(size_t)move->origin, 0, 0},
+               .packed = {packed_at, 0, 0},
+               .region = {move->width, move->height, move->depth},
+               .row = move->row_pitch,
+               .slice = move->slice_pitch,
+               .packed_row = move->width,
+               .packed_slice = move->width * move->height};
+
+  /* Every pitch is given, also where it says nothing: OpenCL 1.2, 5.2.2. */
+  if (rect.row == 0)
+    rect.row = rect.packed_row;
+  if (rect.slice == 0)
+    rect.slice = rect.row * move->height;
+  return rect;
+}
+
+static bool is_plain(const clb__move *move) {
+  return move->height == 1 && move->depth == 1;
+}
+
+/* Between the buffer and host memory. */
+static cl_int enqueue(const clb__port *port, unsigned char *data,
+                      const clb__move *move, cl_event *event,
+                      const char **call) {
+  cl_command_queue queue = context_of(port)->queue;
+  cl_mem mem = port->source->u.device.mem;
+  rect_words r = rect_of(move, 0);
+
+  if (port->direction == CLB__GET) {
+    *call = is_plain(move) ? "clEnqueueReadBuffer" : "clEnqueueReadBufferRect";
+    return is_plain(move)
+               ? clEnqueueReadBuffer(queue, mem, CL_FALSE, (size_t)move->origin,
+                                     move->bytes, data, 0, NULL, event)
+               : clEnqueueReadBufferRect(queue, mem, CL_FALSE, r.origin,
+                                         r.packed, r.region, r.row, r.slice,
+                                         r.packed_row, r.packed_slice, data, 0,
+                                         NULL, event);
+  }
+  *call = is_plain(move) ? "clEnqueueWriteBuffer" : "clEnqueueWriteBufferRect";
+  return is_plain(move)
+             ? clEnqueueWriteBuffer(queue, mem, CL_FALSE, (size_t)move->origin,
+                                    move->bytes, data, 0, NULL, event)
+             : clEnqueueWriteBufferRect(queue, mem, CL_FALSE, r.origin,
+                                        r.packed, r.region, r.row, r.slice,
+                                        r.packed_row, r.packed_slice, data, 0,
+                                        NULL, event);
+}
+
+/* Between the buffer and a place in scratch, on the device. */
+static cl_int enqueue_copy(const clb__port *port, cl_mem scratch, size_t at,
+                           const clb__move *move, cl_event *event,
+                           const char **call) {
+  cl_command_queue queue = context_of(port)->queue;
+  cl_mem mem = port->source->u.device.mem;
+  rect_words r = rect_of(move, at);
+
+  *call = is_plain(move) ? "clEnqueueCopyBuffer" : "clEnqueueCopyBufferRect";
+  if (port->direction == CLB__GET)
+    return is_plain(move)
+               ? clEnqueueCopyBuffer(queue, mem, scratch, (size_t)move->origin,
+                                     at, move->bytes, 0, NULL, event)
+               : clEnqueueCopyBufferRect(queue, mem, scratch, r.origin,
+                                         r.packed, r.region, r.row, r.slice,
+                                         r.packed_row, r.packed_slice, 0, NULL,
+                                         event);
+  return is_plain(move)
+             ? clEnqueueCopyBuffer(queue, scratch, mem, at,
+                                   (size_t)move->origin, move->bytes, 0, NULL,
+                                   event)
+             : clEnqueueCopyBufferRect(queue, scratch, mem, r.packed, r.origin,
+                                       r.region, r.packed_row, r.packed_slice,
+                                       r.row, r.slice, 0, NULL, event);
+}
+
+/* Between scratch and host memory. */
+static cl_int enqueue_scratch(const clb__port *port, cl_mem scratch, size_t at,
+                              unsigned char *data, size_t bytes,
+                              cl_event *event, const char **call) {
+  cl_command_queue queue = context_of(port)->queue;
+
+  if (port->direction == CLB__GET) {
+    *call = "clEnqueueReadBuffer";
+    return clEnqueueReadBuffer(queue, scratch, CL_FALSE, at, bytes, data, 0,
+                               NULL, event);
+  }
+  *call = "clEnqueueWriteBuffer";
+  return clEnqueueWriteBuffer(queue, scratch, CL_FALSE, at, bytes, data, 0,
+                              NULL, event);
+}
+
+/* A buffer that the host may not access goes through scratch.  The queue is
+ * in-order; both events are kept, since an error need not be carried on. */
+static cl_int start_through_scratch(clb__port *port, clb__block *block,
+                                    unsigned char *data, const clb__move *move,
+                                    const char **call) {
+  size_t at = (size_t)(data - block->data);
+  bool get = port->direction == CLB__GET;
+  cl_event *event = &block->event[block->events];
+  cl_int err;
+
+  err = get ? enqueue_copy(port, block->scratch, at, move, event, call)
+            : enqueue_scratch(port, block->scratch, at, data, move->bytes,
+                              event, call);
+  if (err != CL_SUCCESS)
+    return err;
+  event = &block->event[++block->events];
+  err = get ? enqueue_scratch(port, block->scratch, at, data, move->bytes,
+                              event, call)
+            : enqueue_copy(port, block->scratch, at, move, event, call);
+  block->events += err == CL_SUCCESS;
+  return err;
+}
+
+static clb_status start_one(clb__port *port, clb__block *block,
+                            unsigned char *data, const clb__move *move) {
+  const char *call;
+  clb_status status;
+  cl_int err;
+
+  if (host_may(port->source, port->direction)) {
+    err = enqueue(port, data, move, &block->event[block->events], &call);
+    block->events += err == CL_SUCCESS;
+  } else {
+    status = clb__staging_scratch(context_of(port), block);
+    if (status != CLB_OK)
+      return status;
+    err = start_through_scratch(port, block, data, move, &call);
+  }
+  return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, call);
+}
+
+/* Whether the rows or slices, each with the whole of its pitch, are more than
+ * the buffer has. */
+static bool pitches_leave(const clb__port *port, const clb__move *move) {
+  if (move->depth > 1)
+    return move->slice_pitch > port->size / move->depth;
+  return move->height > 1 && move->row_pitch > port->size / move->height;
+}
+
+/* NVIDIA's driver refuses a rect whose last pitch ends past the buffer, though
+ * its last row does not (seen with 580.159): the last slice or row of such a
+ * one is a command of its own. */
+static clb_status device_start(clb__port *port, clb__block *block,
+                               unsigned char *data, const clb__move *move) {
+  clb__move first = *move, last = *move;
+  clb_status status;
+
+  if (!pitches_leave(port, move))
+    return start_one(port, block, data, move);
+  if (move->depth > 1) {
+    first.depth--;
+    last.depth = 1;
+    last.origin += (uint64_t)first.depth * move->slice_pitch;
+  } else {
+    first.height--;
+    last.height = 1;
+    last.origin += (uint64_t)first.height * move->row_pitch;
+  }
+  first.bytes = first.width * first.height * first.depth;
+  last.bytes = last.width * last.height * last.depth;
+  status = device_start(port, block, data, &first);
+  return status == CLB_OK
+             ? device_start(port, block, data + first.bytes, &last)
+             : status;
+}
+
+static clb_status device_flush(clb__port *port) {
+  cl_int err = clFlush(context_of(port)->queue);
+
+  return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, "clFlush");
+}
+
+static clb_status device_wait(clb__port *port, clb__block *block) {
+  (void)port;
+  return clb__staging_wait(block);
+}
+
+static clb_status device_map(clb__port *port, uint64_t first, size_t bytes,
+                             unsigned char **data) {
+  cl_map_flags flags =
+      port->direction == CLB__GET ? CL_MAP_READ : CL_MAP_READ | CL_MAP_WRITE;
+  cl_int err, end = CL_COMPLETE;
+  clb_status status;
+  cl_event event;
+
+  port->mapped = clEnqueueMapBuffer(context_of(port)->queue,
+                                    port->source->u.device.mem, CL_FALSE, flags,
+                                    (size_t)first, bytes, 0, NULL, &event,
+                                    &err);
+  if (err != CL_SUCCESS)
+    return clb__fail_cl(err, "clEnqueueMapBuffer");
+  *data = port->mapped;
+  status = clb__event_wait(event, &end);
+  if (status == CLB_OK && end < CL_COMPLETE)
+    status = clb__event_fail(end, "clEnqueueMapBuffer");
+  (void)clReleaseEvent(event);
+  if (status != CLB_OK) {
+    clb__error cause;
+    clb__error_save(&cause, status);
+    (void)port->source->ops->unmap(port);
+    (void)clb__error_restore(&cause);
+  }
+  return status;
+}
+
+static clb_status device_unmap(clb__port *port) {
+  clb_status status;
+  cl_event event;
+  cl_int end = CL_COMPLETE;
+  cl_int err = clEnqueueUnmapMemObject(context_of(port)->queue,
+                                       port->source->u.device.mem, port->mapped,
+                                       0, NULL, &event);
+
+  if (err != CL_SUCCESS)
+    return clb__fail_cl(err, "clEnqueueUnmapMemObject");
+  status = clb__event_wait(event, &end);
+  if (status == CLB_OK && end < CL_COMPLETE)
+    status = clb__event_fail(end, "clEnqueueUnmapMemObject");
+  (void)clReleaseEvent(event);
+  return status;
+}
+
+const clb__source_ops clb__device_ops = {
+    .retain = device_retain,
+    .release = device_release,
+    .lock = device_lock,
+    .facts = device_facts,
+    .open = device_open,
+    .close = device_close,
+    .take = device_take,
+    .give = device_give,
+    .start = device_start,
+    .flush = device_flush,
+    .wait = device_wait,
+    .map = device_map,
+    .unmap = device_unmap,
+};

@@ -1,0 +1,97 @@
+/*
+ * source_host.c - contents in host memory: the caller's, or a copy of it.
+ *
+ * Every plan is CLB_PLAN_MAP: the bytes are addressed where they are.
+ */
+#include "config.h"
+
+#include "source.h"
+
+#include <stdlib.h>
+
+struct clb__host {
+  atomic_size_t refs;
+  pthread_mutex_t lock;
+  unsigned char *data;
+  void (*release)(void *data, void *user);
+  void *user;
+};
+
+clb_status clb__source_host(void *data, clb_place place, clb__source *out) {
+  clb__host *host = malloc(sizeof *host);
+
+  if (host == NULL)
+    return clb__fail(CLB_OUT_OF_MEMORY, "host memory: no memory for a handle");
+  atomic_init(&host->refs, 1);
+  pthread_mutex_init(&host->lock, NULL);
+  host->data = data;
+  host->release = NULL;
+  out->ops = &clb__host_ops;
+  out->u.host = host;
+  out->flags = 0;
+  out->place = (unsigned short)place;
+  return CLB_OK;
+}
+
+void clb__source_host_release(clb__source *source,
+                              void (*release)(void *, void *), void *user) {
+  source->u.host->release = release;
+  source->u.host->user = user;
+}
+
+unsigned char *clb__source_address(const clb__source *source) {
+  return source->ops == &clb__host_ops ? source->u.host->data : NULL;
+}
+
+static clb_status host_retain(const clb__source *source) {
+  atomic_fetch_add_explicit(&source->u.host->refs, 1, memory_order_relaxed);
+  return CLB_OK;
+}
+
+static void host_release(clb__source *source) {
+  clb__host *host = source->u.host;
+
+  if (atomic_fetch_sub_explicit(&host->refs, 1, memory_order_release) != 1)
+    return;
+  atomic_thread_fence(memory_order_acquire);
+  if (host->release != NULL)
+    host->release(host->data, host->user);
+  pthread_mutex_destroy(&host->lock);
+  free(host);
+}
+
+static pthread_mutex_t *host_lock(const clb__source *source) {
+  return &source->u.host->lock;
+}
+
+static clb_status host_facts(const clb__source *source,
+                             clb__direction direction, clb__facts *facts) {
+  (void)source;
+  (void)direction;
+  *facts = (clb__facts){.asked = CLB_PLAN_MAP, .plans = CLB_PLAN_MAP};
+  return CLB_OK;
+}
+
+static clb_status host_open(clb__port *port) {
+  (void)port;
+  return CLB_OK;
+}
+
+static clb_status host_map(clb__port *port, uint64_t first, size_t bytes,
+                           unsigned char **data) {
+  (void)bytes;
+  *data = port->source->u.host->data + first;
+  return CLB_OK;
+}
+
+const clb__source_ops clb__host_ops = {
+    .chunk = (size_t)1 << 20,
+    .retain = host_retain,
+    .release = host_release,
+    .lock = host_lock,
+    .facts = host_facts,
+    .open = host_open,
+    .close = host_open,
+    .map = host_map,
+    .unmap = host_open,
+};

@@ -1,0 +1,261 @@
+/*
+ * staging.c - the ring of pinned blocks that transfers land in.
+ *
+ * Blocks are made at need, mapped once, and reused; making one costs more than
+ * moving what fits in it.  Nobody waits for a block: where none is free a
+ * transfer that holds none gets a pageable one.
+ */
+#include "config.h"
+
+#include "context.h"
+
+#include <stdlib.h>
+
+/* Host pointers not aligned to this were seen to cost ten times. */
+#define PAGEABLE_ALIGNMENT 4096
+
+/* Whether a map or unmap of ours ended well. */
+static bool done(clb_context *context, cl_event event) {
+  cl_int end = CL_QUEUED;
+  bool ended;
+
+  (void)clFlush(context->queue); /* waiting flushes too: OpenCL 1.2, 5.13 */
+  ended = clb__event_await(event, &end) && end == CL_COMPLETE;
+  (void)clReleaseEvent(event);
+  return ended;
+}
+
+clb__block *clb__block_make(size_t size) {
+  clb__block *block = calloc(1, sizeof *block);
+  void *data;
+
+  if (block != NULL && posix_memalign(&data, PAGEABLE_ALIGNMENT, size) == 0) {
+    block->size = size;
+    block->data = data;
+    return block;
+  }
+  free(block);
+  (void)clb__fail(CLB_OUT_OF_MEMORY, "no memory for a block of %zu bytes",
+                  size);
+  return NULL;
+}
+
+void clb__block_free(clb__block *block) {
+  if (block == NULL)
+    return;
+  if (block->scratch != NULL)
+    (void)clReleaseMemObject(block->scratch);
+  free(block->data);
+  free(block);
+}
+
+/* Gives the memory of a pinned block back; its events have ended.  The queue
+ * may have other transfers before the unmap: it is not waited for. */
+static void destroy(clb_context *context, clb__block *block) {
+  clb__parked *node = calloc(1, sizeof *node);
+  cl_event event = NULL;
+
+  if (block->data != NULL &&
+      clEnqueueUnmapMemObject(context->queue, block->pinned, block->data, 0,
+                              NULL, &event) == CL_SUCCESS)
+    (void)clFlush(context->queue);
+  if (node != NULL) {
+    node->event = event;
+    node->mem[0] = block->pinned;
+    clb__park(context, node);
+  } else {
+    if (event != NULL)
+      (void)done(context, event);
+    (void)clReleaseMemObject(block->pinned);
+  }
+  block->data = NULL;
+  clb__block_free(block);
+}
+
+static clb__block *make_pinned(clb_context *context) {
+  clb__block *block = calloc(1, sizeof *block);
+  cl_event event;
+  cl_int err;
+
+  if (block == NULL)
+    return NULL;
+  block->size = context->chunk_size;
+  block->pinned =
+      clCreateBuffer(context->cl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                     block->size, NULL, &err);
+  if (err != CL_SUCCESS) {
+    free(block);
+    return NULL;
+  }
+  block->data = clEnqueueMapBuffer(context->queue, block->pinned, CL_FALSE,
+                                   CL_MAP_READ | CL_MAP_WRITE, 0, block->size,
+                                   0, NULL, &event, &err);
+  if (err != CL_SUCCESS)
+    block->data = NULL;
+  else if (done(context, event))
+    return block;
+  destroy(context, block);
+  return NULL;
+}
+
+static bool all_ended(clb__block *block) {
+  while (block->events > 0 &&
+         clb__event_ended(block->event[block->events - 1]))
+    (void)clReleaseEvent(block->event[--block->events]);
+  return block->events == 0;
+}
+
+/* Takes those out of the list of blocks aside that are in flight no more. */
+static void sweep_aside(clb_context *context) {
+  clb__block *aside, *next, *still = NULL, *free_now = NULL;
+
+  pthread_mutex_lock(&context->lock);
+  aside = context->aside;
+  context->aside = NULL;
+  pthread_mutex_unlock(&context->lock);
+  if (aside == NULL)
+    return;
+  for (; aside != NULL; aside = next) {
+    clb__block **list = all_ended(aside) ? &free_now : &still;
+    next = aside->next;
+    aside->next = *list;
+    *list = aside;
+  }
+  for (; free_now != NULL; free_now = next) {
+    next = free_now->next;
+    clb__staging_give(context, free_now);
+  }
+  for (; still != NULL; still = next) {
+    next = still->next;
+    clb__staging_give(context, still);
+  }
+}
+
+clb__block *clb__staging_take(clb_context *context, bool must) {
+  clb_stats *stats = &context->stats;
+  clb__block *block;
+  bool room = false;
+
+  sweep_aside(context);
+  pthread_mutex_lock(&context->lock);
+  block = context->idle;
+  if (block != NULL) {
+    context->idle = block->next;
+  } else if (context->chunk_size <=
+             context->staging_limit - stats->staging_bytes) {
+    /* Reserved first, so that two threads do not pass the limit. */
+    room = true;
+    stats->staging_bytes += context->chunk_size;
+  }
+  pthread_mutex_unlock(&context->lock);
+  if (block != NULL)
+    return block;
+  if (room) {
+    block = make_pinned(context);
+    pthread_mutex_lock(&context->lock);
+    if (block == NULL)
+      stats->staging_bytes -= context->chunk_size;
+    else if (stats->staging_bytes > stats->staging_peak)
+      stats->staging_peak = stats->staging_bytes;
+    pthread_mutex_unlock(&context->lock);
+  }
+  if (block == NULL && must) {
+    block = clb__block_make(context->chunk_size);
+    pthread_mutex_lock(&context->lock);
+    stats->pageable_blocks += block != NULL;
+    pthread_mutex_unlock(&context->lock);
+  }
+  return block;
+}
+
+void clb__staging_give(clb_context *context, clb__block *block) {
+  if (block == NULL)
+    return;
+  if (block->events == 0 && block->pinned == NULL) {
+    clb__block_free(block);
+    return;
+  }
+  pthread_mutex_lock(&context->lock);
+  if (block->events > 0) {
+    block->next = context->aside;
+    context->aside = block;
+  } else {
+    block->next = context->idle;
+    context->idle = block;
+  }
+  pthread_mutex_unlock(&context->lock);
+}
+
+clb_status clb__staging_scratch(clb_context *context, clb__block *block) {
+  cl_int err;
+
+  if (block->scratch != NULL)
+    return CLB_OK;
+  block->scratch = clCreateBuffer(context->cl, CL_MEM_READ_WRITE, block->size,
+                                  NULL, &err);
+  if (err == CL_SUCCESS)
+    return CLB_OK;
+  block->scratch = NULL;
+  return clb__fail_cl(err, "clCreateBuffer");
+}
+
+clb_status clb__staging_wait(clb__block *block) {
+  clb_status status = CLB_OK;
+  unsigned i, unseen = 0;
+
+  for (i = 0; i < block->events; i++) {
+    cl_event event = block->event[i];
+    clb__error cause;
+    cl_int end = CL_COMPLETE;
+    clb_status seen;
+
+    clb__error_save(&cause, status);
+    seen = clb__event_wait(event, &end);
+    if (seen != CLB_OK)
+      block->event[unseen++] = event;
+    else
+      (void)clReleaseEvent(event);
+    if (status != CLB_OK)
+      (void)clb__error_restore(&cause);
+    else if (seen != CLB_OK)
+      status = seen;
+    else if (end < CL_COMPLETE)
+      status = clb__event_fail(end, "transfer");
+  }
+  block->events = unseen;
+  return status;
+}
+
+void clb__staging_trim(clb_context *context) {
+  clb__block *idle, *next;
+  size_t bytes = 0;
+
+  sweep_aside(context);
+  pthread_mutex_lock(&context->lock);
+  idle = context->idle;
+  context->idle = NULL;
+  pthread_mutex_unlock(&context->lock);
+  for (; idle != NULL; idle = next) {
+    next = idle->next;
+    bytes += idle->size;
+    destroy(context, idle);
+  }
+  pthread_mutex_lock(&context->lock);
+  context->stats.staging_bytes -= bytes;
+  pthread_mutex_unlock(&context->lock);
+}
+
+void clb__staging_end(clb_context *context) {
+  clb__block *block;
+
+  while ((block = context->aside) != NULL) {
+    context->aside = block->next;
+    while (block->events > 0 &&
+           clb__event_settle(block->event[block->events - 1]))
+      (void)clReleaseEvent(block->event[--block->events]);
+    /* One that cannot be known to have ended keeps its memory for good. */
+    if (block->events == 0)
+      clb__staging_give(context, block);
+  }
+  clb__staging_trim(context);
+}

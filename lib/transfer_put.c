@@ -1,0 +1,180 @@
+/*
+ * transfer_put.c - the put half of transfer.h: host to source.
+ *
+ * The bytes of a block are pulled while those before it are on their way.  No
+ * byte between the elements is written: moves are runs and rectangles, never
+ * spans.
+ */
+#include "config.h"
+
+#include "transfer.h"
+
+#include <stdlib.h>
+
+#define RING 4
+
+typedef struct putting {
+  clb__port *port;
+  const clb__plan *plan;
+  clb__pull pull;
+  void *user;
+  clb__cursor cursor;
+  clb__block *ring[RING];
+  unsigned char *box; /* the box whose moves are being started */
+} putting;
+
+static clb_status pull_box(putting *put, size_t start, size_t length) {
+  if (put->box == NULL && (put->box = malloc(put->plan->chunk)) == NULL)
+    return clb__fail(CLB_OUT_OF_MEMORY, "no memory for a chunk of %zu bytes",
+                     put->plan->chunk);
+  return put->pull(put->user, start, length, put->box);
+}
+
+/* The bytes of the next move, into a block. */
+static clb_status arrange(putting *put, const clb__move *move, const clb__pick *pick,
+                          unsigned char *data) {
+  clb_status status = CLB_OK;
+
+  if (pick->same)
+    return put->pull(put->user, move->start, move->length, data);
+  if (move->first)
+    status = pull_box(put, move->start, move->length);
+  if (status == CLB_OK)
+    clb__pick_in(pick, put->box, data);
+  return status;
+}
+
+static clb_status fill(putting *put, clb__block *block) {
+  const clb__source_ops *ops = put->port->source->ops;
+  const clb__move *next;
+  unsigned moves = 0;
+  size_t at = 0;
+
+  while (moves < CLB__BLOCK_MOVES && clb__cursor_peek(&put->cursor, &next) &&
+         at + next->bytes <= block->size) {
+    clb__move move = *next;
+    clb__pick pick;
+    clb_status status;
+
+    clb__cursor_take(&put->cursor, &pick);
+    status = arrange(put, &move, &pick, block->data + at);
+    if (status == CLB_OK)
+      status = ops->start(put->port, block, block->data + at, &move);
+    if (status != CLB_OK)
+      return status;
+    at += clb__placed(put->plan, move.bytes);
+    moves++;
+  }
+  return ops->flush(put->port);
+}
+
+/* A block of the ring whose bytes are on their way no more: the next one, or
+ * the first again where no other is to be had. */
+static clb_status next_block(putting *put, unsigned *turn, clb__block **out) {
+  const clb__source_ops *ops = put->port->source->ops;
+  clb__block **block = &put->ring[*turn % RING];
+
+  if (*block == NULL)
+    *block = ops->take(put->port, *turn == 0);
+  if (*block == NULL && *turn > 0) {
+    *turn = 0;
+    block = &put->ring[0];
+  }
+  if (*block == NULL)
+    return CLB_OUT_OF_MEMORY;
+  ++*turn;
+  *out = *block;
+  return ops->wait(put->port, *block);
+}
+
+/* Waits for all that is in flight; the first cause counts. */
+static clb_status finish(putting *put, clb_status status) {
+  const clb__source_ops *ops = put->port->source->ops;
+  clb__error cause;
+  unsigned i;
+
+  clb__error_save(&cause, status);
+  for (i = 0; i < RING && put->ring[i] != NULL; i++) {
+    clb_status ended = ops->wait(put->port, put->ring[i]);
+    if (status == CLB_OK && ended != CLB_OK) {
+      status = ended;
+      clb__error_save(&cause, status);
+    }
+    ops->give(put->port, put->ring[i]);
+  }
+  return status == CLB_OK ? CLB_OK : clb__error_restore(&cause);
+}
+
+static clb_status put_staged(putting *put) {
+  clb_status status = CLB_OK;
+  const clb__move *move;
+  clb__block *block;
+  unsigned turn = 0;
+
+  while (status == CLB_OK && clb__cursor_peek(&put->cursor, &move)) {
+    status = next_block(put, &turn, &block);
+    if (status == CLB_OK)
+      status = fill(put, block);
+  }
+  return finish(put, status);
+}
+
+static clb_status put_mapped_piece(putting *put, unsigned char *mapping,
+                                   uint64_t first, size_t at,
+                                   const clb__form *piece) {
+  unsigned char *dst = mapping + (piece->origin - first);
+  clb__axis axis[CLB__MAX_DIMS];
+  clb_status status;
+  unsigned d;
+
+  if (piece->ndim == 0)
+    return put->pull(put->user, at, piece->run, dst);
+  status = pull_box(put, at, clb__form_length(piece));
+  if (status != CLB_OK)
+    return status;
+  for (d = 0; d < piece->ndim; d++)
+    axis[d] = (clb__axis){piece->dim[d].n, (ptrdiff_t)piece->size[d + 1],
+                          piece->dim[d].stride};
+  clb__copy_strided(dst, put->box, piece->ndim, axis, piece->run);
+  return CLB_OK;
+}
+
+static clb_status put_mapped(putting *put) {
+  const clb__source_ops *ops = put->port->source->ops;
+  const clb__plan *plan = put->plan;
+  size_t at = plan->start;
+  uint64_t first, bytes;
+  unsigned char *mapping;
+  clb_status status;
+  clb__error cause;
+
+  clb__form_span(&plan->form, &first, &bytes);
+  status = ops->map(put->port, first, (size_t)bytes, &mapping);
+  if (status != CLB_OK)
+    return status;
+  while (status == CLB_OK && at < plan->end) {
+    size_t limit = plan->end - at;
+    clb__form piece;
+    clb__form_box(&plan->form, at, limit < plan->chunk ? limit : plan->chunk,
+                  CLB__MAX_DIMS, &piece);
+    status = put_mapped_piece(put, mapping, first, at, &piece);
+    at += clb__form_length(&piece);
+  }
+  clb__error_save(&cause, status);
+  if (status == CLB_OK)
+    status = ops->unmap(put->port);
+  else if (ops->unmap(put->port) != CLB_OK)
+    (void)clb__error_restore(&cause);
+  return status;
+}
+
+clb_status clb__transfer_put(clb__port *port, const clb__plan *plan,
+                             clb__pull pull, void *user) {
+  putting put = {.port = port, .plan = plan, .pull = pull, .user = user};
+  clb_status status;
+
+  clb__cursor_init(&put.cursor, plan);
+  status = plan->kind == CLB_PLAN_MAP ? put_mapped(&put) : put_staged(&put);
+  free(put.box);
+  return status;
+}

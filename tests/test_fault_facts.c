@@ -1,0 +1,339 @@
+/*
+ * Drivers and devices that are not what they are here: no pinned memory,
+ * another alignment, no compiler; and what the library moves and holds, as
+ * OpenCL sees it.
+ */
+#include "config.h"
+
+#include "fault_jobs.h"
+
+#include <pthread.h>
+
+static void ck_job(struct job *job) {
+  clb_status status = job_run(job);
+
+  ck_assert_msg(status == CLB_OK, "%s: %s", job->scenario->name,
+                clb_error_message());
+}
+
+static clb_stats job_stats(const struct job *job) {
+  clb_stats stats;
+
+  clb_context_stats(job->context, &stats, sizeof stats);
+  return stats;
+}
+
+static int is_snapshot(const struct scenario *scenario) {
+  return strstr(scenario->name, "snapshot") != NULL;
+}
+
+/* Runs a scenario that has to succeed and give all back. */
+static void run(int index) {
+  struct fault_held before = fault_count();
+  struct job job;
+
+  job_begin(&job, &scenarios[index]);
+  ck_job(&job);
+  job_release(&job);
+  ck_fault_held(&before, scenarios[index].name);
+}
+
+static void tell_uint(cl_device_info name, cl_uint value) {
+  ck_assert_int_eq(fault->device_info(name, &value, sizeof value), 0);
+}
+
+/* --- Refusals ------------------------------------------------------------ */
+
+START_TEST(pinned_memory_that_is_refused_is_done_without) {
+  struct job job;
+  clb_stats stats;
+
+  fault->refuse_pinned(CL_MEM_OBJECT_ALLOCATION_FAILURE);
+  job_begin(&job, &scenarios[_i]);
+  ck_job(&job);
+  stats = job_stats(&job);
+  ck_assert_uint_eq(stats.staging_peak, 0);
+  if (scenarios[_i].plans == NO_MAP && stats.reads > 0)
+    ck_assert_msg(stats.pageable_blocks > 0, "%s: not counted",
+                  scenarios[_i].name);
+  job_release(&job);
+}
+END_TEST
+
+START_TEST(refused_once_is_no_failure) {
+  struct job job;
+
+  fault_arm("clCreateBuffer", 2, 0, FAULT_CALL_FAILS, CL_OUT_OF_RESOURCES);
+  job_begin(&job, &scenarios[_i]);
+  if (job_run(&job) != CLB_OK) {
+    /* Only what has to be a buffer may say so. */
+    ck_assert_msg(is_snapshot(&scenarios[_i]), "%s: %s", scenarios[_i].name,
+                  clb_error_message());
+    ck_job(&job);
+  }
+  job_release(&job);
+}
+END_TEST
+
+START_TEST(small_largest_allocation_is_enough) {
+  cl_ulong most = CHUNK;
+
+  if (is_snapshot(&scenarios[_i]))
+    return; /* it needs the tensor's size */
+  ck_assert_int_eq(fault->device_info(CL_DEVICE_MAX_MEM_ALLOC_SIZE, &most,
+                                      sizeof most), 0);
+  fault->limit_allocation(CHUNK, CL_INVALID_BUFFER_SIZE);
+  run(_i);
+}
+END_TEST
+
+/* --- Facts --------------------------------------------------------------- */
+
+START_TEST(any_alignment_gives_the_same_bytes) {
+  tell_uint(CL_DEVICE_MEM_BASE_ADDR_ALIGN, 8);
+  run(_i);
+  tell_uint(CL_DEVICE_MEM_BASE_ADDR_ALIGN, 8 * 65536);
+  run(_i);
+}
+END_TEST
+
+START_TEST(device_with_memory_of_its_own_gives_the_same_bytes) {
+  tell_uint(CL_DEVICE_HOST_UNIFIED_MEMORY, CL_FALSE);
+  run(_i);
+  tell_uint(CL_DEVICE_HOST_UNIFIED_MEMORY, CL_TRUE);
+  run(_i);
+}
+END_TEST
+
+START_TEST(compiler_is_not_needed) {
+  tell_uint(CL_DEVICE_COMPILER_AVAILABLE, CL_FALSE);
+  fault_arm("clCreateProgram*", 1, 1, FAULT_CALL_FAILS,
+            CL_COMPILER_NOT_AVAILABLE);
+  run(_i);
+}
+END_TEST
+
+/* --- What is moved ------------------------------------------------------- */
+
+START_TEST(link_bytes_are_what_crossed_the_link) {
+  struct job job;
+  uint64_t moved;
+
+  if (scenarios[_i].plans != NO_MAP)
+    return; /* what is read of a mapping, OpenCL does not see */
+  job_begin(&job, &scenarios[_i]);
+  ck_job(&job);
+  moved = fault->moved(NULL, FAULT_READ) + fault->moved(NULL, FAULT_READ_RECT);
+  if (!scenarios[_i].uploads)
+    ck_assert_uint_eq(job_stats(&job).link_bytes, moved);
+  job_release(&job);
+}
+END_TEST
+
+static clb_bytes *handle(const struct job *job, const clb_layout *layout) {
+  clb_bytes *bytes;
+
+  ck_ok(clb_bytes_from_buffer(job->context, job->buffer, layout, &bytes));
+  return bytes;
+}
+
+/* A context of no mapping, and handles to come. */
+static void begin(struct job *job, unsigned plans) {
+  clb_context_options options = CLB_CONTEXT_OPTIONS_INIT;
+
+  job_begin(job, &scenarios[0]);
+  options.plans = plans;
+  ck_ok(clb_context_create(fx.queue, &options, &job->context));
+}
+
+START_TEST(read_moves_the_bytes_once_and_no_more) {
+  static const size_t shape[1] = {LENGTH};
+  static const clb_layout layout = {1, shape, NULL, 1, OFFSET};
+  struct job job;
+  const void *data;
+  clb_bytes *bytes;
+
+  begin(&job, NO_MAP);
+  fault->reset();
+  bytes = handle(&job, &layout);
+  ck_assert_uint_eq(fault->calls("clEnqueue*"), 0);
+  ck_status(clb_bytes_read(bytes, CLB_NO_COPY, &data), CLB_WOULD_COPY);
+  ck_assert_uint_eq(fault->calls("clEnqueue*"), 0);
+  ck_ok(clb_bytes_read(bytes, CLB_COPY, &data));
+  ck_assert_uint_eq(fault->moved(job.buffer, FAULT_READ), LENGTH);
+  fault->reset();
+  ck_ok(clb_bytes_read(bytes, CLB_COPY, &data));
+  ck_ok(clb_bytes_read(bytes, CLB_NO_COPY, &data));
+  ck_assert_uint_eq(fault->calls(NULL), 0);
+  clb_bytes_release(bytes);
+  job_release(&job);
+}
+END_TEST
+
+START_TEST(rect_moves_no_padding) {
+  static const size_t shape[2] = {ROWS, ROW};
+  static const ptrdiff_t strides[2] = {PITCH, 1};
+  static const clb_layout layout = {2, shape, strides, 1, OFFSET};
+  struct job job;
+  const void *data;
+  clb_bytes *bytes;
+
+  begin(&job, CLB_PLAN_RECT);
+  bytes = handle(&job, &layout);
+  ck_ok(clb_bytes_read(bytes, CLB_COPY, &data));
+  ck_assert_uint_eq(fault->moved(job.buffer, FAULT_READ) +
+                        fault->moved(job.buffer, FAULT_READ_RECT),
+                    LENGTH);
+  clb_bytes_release(bytes);
+  job_release(&job);
+}
+END_TEST
+
+START_TEST(empty_tensor_needs_no_transfer) {
+  static const size_t shapes[2][3] = {{0, 5, 1}, {3, 0, 2}};
+  static const ptrdiff_t strides[2][3] = {{7, -9, 0}, {0, 0, 4}};
+  struct job job;
+
+  begin(&job, 0);
+  fault->reset();
+  for (int i = 0; i < 2; i++) {
+    clb_layout layout = {3, shapes[i], strides[i], 4, 0};
+    clb_bytes *bytes = handle(&job, &layout);
+    const void *data = NULL;
+
+    ck_ok(clb_bytes_read(bytes, CLB_COPY, &data));
+    ck_assert_ptr_nonnull(data);
+    for (int move = 0; move < FAULT_MOVES; move++)
+      ck_assert_uint_eq(fault->moved(NULL, (fault_move)move), 0);
+    clb_bytes_release(bytes);
+  }
+  job_release(&job);
+}
+END_TEST
+
+static void *read_it(void *bytes) {
+  const void *data;
+
+  return clb_bytes_read(bytes, CLB_COPY, &data) == CLB_OK ? bytes : NULL;
+}
+
+START_TEST(of_many_threads_one_transfers) {
+  static const size_t shape[1] = {LENGTH};
+  static const clb_layout layout = {1, shape, NULL, 1, OFFSET};
+  pthread_t threads[8];
+  struct job job;
+  clb_bytes *bytes;
+  void *result;
+
+  FIXTURE_NEEDS_THREADS();
+  begin(&job, NO_MAP);
+  bytes = handle(&job, &layout);
+  for (int i = 0; i < 8; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, read_it, bytes), 0);
+  for (int i = 0; i < 8; i++) {
+    pthread_join(threads[i], &result);
+    ck_assert_ptr_eq(result, bytes);
+  }
+  ck_assert_uint_eq(fault->moved(NULL, FAULT_READ), LENGTH);
+  clb_bytes_release(bytes);
+  job_release(&job);
+}
+END_TEST
+
+/* --- What is held -------------------------------------------------------- */
+
+START_TEST(handles_hold_their_buffer_and_nothing_else) {
+  enum { HANDLES = 3000 };
+  struct fault_held before;
+  struct job job;
+  const void *data;
+  clb_bytes *bytes;
+
+  begin(&job, 0);
+  bytes = handle(&job, NULL);
+  ck_ok(clb_bytes_read(bytes, CLB_COPY, &data));
+  clb_bytes_release(bytes);
+  before = fault_count();
+  for (int i = 0; i < HANDLES; i++) {
+    bytes = handle(&job, NULL);
+    ck_assert_int_eq(fault->references(FAULT_MEM, job.buffer), 2);
+    ck_ok(clb_bytes_read(bytes, CLB_COPY, &data));
+    clb_bytes_release(bytes);
+  }
+  ck_fault_held(&before, "after many handles");
+  job_release(&job);
+}
+END_TEST
+
+/* A wait that fails says nothing about the transfer: it may still be running
+ * when the call returns, and must not write the caller's memory then. */
+START_TEST(failed_copy_into_writes_nothing_later) {
+  fault_rule late = {NULL, 1, 1, FAULT_HELD, CL_SUCCESS, 0, 20000000};
+  uint64_t nth = 1, struck = 1;
+
+  FIXTURE_NEEDS_UNSET_EVENTS();
+  for (; struck > 0; nth++) {
+    unsigned char *got = fixture_malloc(LENGTH);
+    struct job job;
+    clb_bytes *bytes;
+    int rule;
+
+    begin(&job, NO_MAP);
+    bytes = handle(&job, NULL);
+    fault->arm(&late);
+    rule = fault_arm("clWaitForEvents", nth, 0, FAULT_CALL_FAILS,
+                     CL_OUT_OF_RESOURCES);
+    if (clb_bytes_copy_into(bytes, 0, got, LENGTH) != CLB_OK) {
+      memset(got, 0xa5, LENGTH);
+      for (int i = 0; i < 500 && fault->held() > 0; i++)
+        fixture_sleep(0.01);
+      fixture_sleep(0.05);
+      for (size_t i = 0; i < LENGTH; i++)
+        ck_assert_msg(got[i] == 0xa5, "written at %zu after wait %llu", i,
+                      (unsigned long long)nth);
+    }
+    struck = fault->struck(rule);
+    fault->reset();
+    clb_bytes_release(bytes);
+    job_release(&job);
+    free(got);
+  }
+}
+END_TEST
+
+static void add_tests(Suite *suite) {
+  TCase *tcase = jobs_case(suite, "refusals", 60);
+
+  tcase_add_loop_test(tcase, pinned_memory_that_is_refused_is_done_without, 0,
+                      scenario_count);
+  tcase_add_loop_test(tcase, refused_once_is_no_failure, 0, scenario_count);
+  tcase_add_loop_test(tcase, small_largest_allocation_is_enough, 0,
+                      scenario_count);
+
+  tcase = jobs_case(suite, "facts", 60);
+  tcase_add_loop_test(tcase, any_alignment_gives_the_same_bytes, 0,
+                      scenario_count);
+  tcase_add_loop_test(tcase,
+                      device_with_memory_of_its_own_gives_the_same_bytes, 0,
+                      scenario_count);
+  tcase_add_loop_test(tcase, compiler_is_not_needed, 0, scenario_count);
+
+  tcase = jobs_case(suite, "moved", 60);
+  tcase_add_loop_test(tcase, link_bytes_are_what_crossed_the_link, 0,
+                      scenario_count);
+  tcase_add_test(tcase, read_moves_the_bytes_once_and_no_more);
+  tcase_add_test(tcase, rect_moves_no_padding);
+  tcase_add_test(tcase, empty_tensor_needs_no_transfer);
+  tcase_add_test(tcase, of_many_threads_one_transfers);
+
+  tcase = jobs_case(suite, "held", 60);
+  tcase_add_test(tcase, handles_hold_their_buffer_and_nothing_else);
+  tcase_add_test(tcase, failed_copy_into_writes_nothing_later);
+}
+
+int main(void) {
+  Suite *suite = suite_create("fault facts");
+
+  add_tests(suite);
+  return fault_main(suite);
+}

@@ -1,0 +1,200 @@
+/*
+ * Every OpenCL call of every kind of access fails in turn: the call that the
+ * program made fails with a typed error or gets on without, gives nothing
+ * wrong out, leaks nothing, and works when it is tried again.
+ */
+#include "config.h"
+
+#include "fault_jobs.h"
+
+enum { MOST_CALLS = 5000 };
+
+static void ck_failed(clb_status status, const fault_rule *rule,
+                      const char *what) {
+  ck_assert_msg(status == CLB_DEVICE_ERROR || status == CLB_OUT_OF_MEMORY,
+                "%s: %s", what, clb_status_name(status));
+  ck_assert_msg(clb_error_cl() == rule->error, "%s: code %d of %s", what,
+                (int)clb_error_cl(), clb_error_message());
+}
+
+/*
+ * One try with a rule, then one without.  Returns how often the rule struck.
+ *   named  1: the message has to name the call that failed
+ */
+static uint64_t try_rule(const struct scenario *scenario,
+                         const fault_rule *rule, int named) {
+  struct fault_held before = fault_count();
+  struct job job;
+  char what[160], call[64];
+  clb_status status;
+  uint64_t struck;
+
+  job_begin(&job, scenario);
+  ck_assert_int_ge(fault->arm(rule), 0);
+  status = job_run(&job);
+  /* An upload that ends well disarms: the count is gone, the name is not. */
+  snprintf(call, sizeof call, "%s", fault->last_struck());
+  struck = call[0] != '\0';
+  fault->disarm();
+  snprintf(what, sizeof what, "%s, call %llu, %s", scenario->name,
+           (unsigned long long)rule->nth, call);
+  if (status != CLB_OK) {
+    ck_assert_msg(struck, "%s: %s with no fault", what, clb_error_message());
+    ck_failed(status, rule, what);
+    if (named)
+      ck_assert_msg(strstr(clb_error_message(), call) != NULL,
+                    "%s: the message is %s", what, clb_error_message());
+    /* A snapshot whose copy failed stays one. */
+    if (rule->what == FAULT_EVENT_FAILS && job.snapshot_taken)
+      job_release_handle(&job);
+    status = job_run(&job);
+    ck_assert_msg(status == CLB_OK, "%s: tried again: %s", what,
+                  clb_error_message());
+  }
+  job_settle(&job);
+  job_release(&job);
+  ck_fault_held(&before, what);
+  fault->reset();
+  return struck;
+}
+
+static void sweep(const struct scenario *scenario, fault_rule rule, int named) {
+  rule.nth = 1;
+  while (try_rule(scenario, &rule, named) > 0) {
+    rule.nth++;
+    ck_assert_uint_lt(rule.nth, MOST_CALLS);
+  }
+  if (!rule.lasting)
+    ck_assert_msg(rule.nth > 2, "%s makes no calls", scenario->name);
+}
+
+START_TEST(each_call_fails_once) {
+  fault_rule rule = {NULL, 1, 0, FAULT_CALL_FAILS, CL_OUT_OF_RESOURCES, 0, 0};
+
+  sweep(&scenarios[_i], rule, 1);
+}
+END_TEST
+
+START_TEST(all_calls_fail_from_one_on) {
+  fault_rule rule = {NULL, 1, 1, FAULT_CALL_FAILS, CL_OUT_OF_RESOURCES, 0, 0};
+
+  sweep(&scenarios[_i], rule, 0);
+}
+END_TEST
+
+START_TEST(each_commands_event_ends_in_error) {
+  fault_rule rule = {NULL, 1, 0, FAULT_EVENT_FAILS, CL_OUT_OF_RESOURCES, 1, 0};
+
+  sweep(&scenarios[_i], rule, 0);
+}
+END_TEST
+
+START_TEST(all_events_end_in_error_from_one_on) {
+  fault_rule rule = {NULL, 1, 1, FAULT_EVENT_FAILS, CL_OUT_OF_RESOURCES, 1, 0};
+
+  sweep(&scenarios[_i], rule, 0);
+}
+END_TEST
+
+START_TEST(each_command_is_late) {
+  fault_rule rule = {NULL, 1, 0, FAULT_HELD, CL_SUCCESS, 0, 10000000};
+
+  FIXTURE_NEEDS_UNSET_EVENTS();
+  sweep(&scenarios[_i], rule, 0);
+}
+END_TEST
+
+/* --- Giving things back -------------------------------------------------- */
+
+/* What a device that is lost does: no call works any more.  Memory that a
+ * transfer may still write is left alone then, and all that can be asked for is
+ * an end. */
+START_TEST(context_of_a_lost_device_can_be_released) {
+  fault_rule rule = {NULL, 1, 1, FAULT_CALL_FAILS, CL_OUT_OF_RESOURCES, 0, 0};
+  struct fault_held before = fault_count();
+  clb_status status = CLB_DEVICE_ERROR;
+
+  if (!fixture_measures_memory())
+    FIXTURE_SKIP("memory that is left alone looks lost");
+  for (; status != CLB_OK; rule.nth += 7) {
+    struct job job;
+
+    job_begin(&job, &scenarios[_i]);
+    fault->arm(&rule);
+    status = job_run(&job);
+    job_release(&job);
+    fault->reset();
+  }
+  fault_lost(&before);
+}
+END_TEST
+
+START_TEST(each_call_of_a_trim_fails) {
+  uint64_t struck = 1;
+
+  for (uint64_t nth = 1; struck > 0; nth++) {
+    struct fault_held before = fault_count();
+    struct job job;
+    int rule;
+
+    job_begin(&job, &scenarios[_i]);
+    ck_ok(job_run(&job));
+    rule = fault_arm(NULL, nth, 0, FAULT_CALL_FAILS, CL_OUT_OF_RESOURCES);
+    clb_context_trim(job.context);
+    struck = fault->struck(rule);
+    fault->disarm();
+    job_release_handle(&job);
+    ck_ok(job_run(&job));
+    job_settle(&job);
+    job_release(&job);
+    ck_fault_held(&before, scenarios[_i].name);
+    fault->reset();
+    ck_assert_uint_lt(nth, MOST_CALLS);
+  }
+}
+END_TEST
+
+START_TEST(each_call_of_a_release_fails) {
+  const struct scenario *scenario = &scenarios[_i];
+  uint64_t struck = 1;
+
+  for (uint64_t nth = 1; struck > 0; nth++) {
+    struct fault_held before = fault_count();
+    struct job job;
+    int rule;
+
+    job_begin(&job, scenario);
+    ck_ok(job_run(&job));
+    rule = fault_arm(NULL, nth, 0, FAULT_CALL_FAILS, CL_OUT_OF_RESOURCES);
+    job_release(&job);
+    struck = fault->struck(rule);
+    ck_fault_held(&before, scenario->name);
+    fault->reset();
+    ck_assert_uint_lt(nth, MOST_CALLS);
+  }
+}
+END_TEST
+
+static void add_tests(Suite *suite) {
+  TCase *tcase = jobs_case(suite, "every call", 120);
+
+  tcase_add_loop_test(tcase, each_call_fails_once, 0, scenario_count);
+  tcase_add_loop_test(tcase, all_calls_fail_from_one_on, 0, scenario_count);
+  tcase_add_loop_test(tcase, each_commands_event_ends_in_error, 0,
+                      scenario_count);
+  tcase_add_loop_test(tcase, all_events_end_in_error_from_one_on, 0,
+                      scenario_count);
+  tcase_add_loop_test(tcase, each_command_is_late, 0, scenario_count);
+  tcase_add_loop_test(tcase, context_of_a_lost_device_can_be_released, 0,
+                      scenario_count);
+  tcase_add_loop_test(tcase, each_call_of_a_trim_fails, 0, scenario_count);
+  tcase_add_loop_test(tcase, each_call_of_a_release_fails, 0,
+                      scenario_count);
+}
+
+int main(void) {
+  Suite *suite = suite_create("faults");
+
+  add_tests(suite);
+  return fault_main(suite);
+}
