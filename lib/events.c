@@ -43,11 +43,6 @@ clb_status clb__event_wait(cl_event event, cl_int *end) {
                               : clb__fail_cl(err, "clGetEventInfo");
 }
 
-bool clb__event_await(cl_event event, cl_int *end) {
-  (void)clWaitForEvents(1, &event);
-  return status_of(event, end) == CL_SUCCESS && *end <= CL_COMPLETE;
-}
-
 /* Waits a little longer each time, up to a millisecond. */
 static void nap(unsigned round) {
   struct timespec time = {0, 1000L << (round < 10 ? round : 10)};
@@ -59,12 +54,14 @@ bool clb__event_settle(cl_event event) {
   cl_int status = CL_QUEUED;
   unsigned round;
 
-  for (round = 0; !clb__event_await(event, &status); round++) {
+  for (round = 0;; round++) {
+    (void)clWaitForEvents(1, &event);
     if (status_of(event, &status) != CL_SUCCESS)
       return false;
+    if (status <= CL_COMPLETE)
+      return true;
     nap(round);
   }
-  return true;
 }
 
 clb_status clb__event_fail(cl_int end, const char *what) {

@@ -264,27 +264,12 @@ static clb_status device_map(clb__port *port, uint64_t first, size_t bytes,
                              unsigned char **data) {
   cl_map_flags flags =
       port->direction == CLB__GET ? CL_MAP_READ : CL_MAP_READ | CL_MAP_WRITE;
-  cl_int err, end = CL_COMPLETE;
-  clb_status status;
-  cl_event event;
+  void *mapped;
+  clb_status status = clb__map(context_of(port), port->source->u.device.mem,
+                               flags, (size_t)first, bytes, &mapped);
 
-  port->mapped = clEnqueueMapBuffer(context_of(port)->queue,
-                                    port->source->u.device.mem, CL_FALSE, flags,
-                                    (size_t)first, bytes, 0, NULL, &event,
-                                    &err);
-  if (err != CL_SUCCESS)
-    return clb__fail_cl(err, "clEnqueueMapBuffer");
-  *data = port->mapped;
-  status = clb__event_wait(event, &end);
-  if (status == CLB_OK && end < CL_COMPLETE)
-    status = clb__event_fail(end, "clEnqueueMapBuffer");
-  (void)clReleaseEvent(event);
-  if (status != CLB_OK) {
-    clb__error cause;
-    clb__error_save(&cause, status);
-    (void)port->source->ops->unmap(port);
-    (void)clb__error_restore(&cause);
-  }
+  if (status == CLB_OK)
+    *data = port->mapped = mapped;
   return status;
 }
 
@@ -292,9 +277,8 @@ static clb_status device_unmap(clb__port *port) {
   clb_status status;
   cl_event event;
   cl_int end = CL_COMPLETE;
-  cl_int err = clEnqueueUnmapMemObject(context_of(port)->queue,
-                                       port->source->u.device.mem, port->mapped,
-                                       0, NULL, &event);
+  cl_int err = clb__unmap(context_of(port), port->source->u.device.mem,
+                          port->mapped, &event);
 
   if (err != CL_SUCCESS)
     return clb__fail_cl(err, "clEnqueueUnmapMemObject");
