@@ -14,8 +14,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Commands that may be in flight into one block. */
-#define CLB__BLOCK_EVENTS 64
+/* Moves that may be in flight to or from one block, and the commands that are:
+ * a move may be cut in three, and each goes through scratch by two. */
+#define CLB__BLOCK_MOVES 32
+#define CLB__BLOCK_EVENTS (CLB__BLOCK_MOVES * 6)
 
 /* A block of memory that commands move bytes to or from, and those that are in
  * flight. */

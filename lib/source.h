@@ -39,7 +39,8 @@ struct clb__source {
 typedef struct clb__port {
   const clb__source *source;
   clb__direction direction;
-  void *mapped; /* between map and unmap */
+  void *mapped; /* device: between map and unmap */
+  size_t size;  /* device: of the buffer; set by open */
 } clb__port;
 
 struct clb__source_ops {
