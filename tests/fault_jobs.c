@@ -312,6 +312,9 @@ void job_begin(struct job *job, const struct scenario *scenario) {
   length = walk_length(scenario->layout);
   expected = scenario->uploads ? fixture_bytes(length, 2)
                                : walk(scenario->layout, data);
+  if (scenario->uploads) /* over what an earlier job left */
+    ck_cl(clEnqueueWriteBuffer(fx.queue, target, CL_TRUE, 0, SIZE, data, 0,
+                               NULL, NULL));
   if (scenario->listed)
     ck_cl(clEnqueueMarkerWithWaitList(fx.queue, 0, NULL, &job->event));
 }
