@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* How often an event may refuse to be asked before it is given up. */
+#define SETTLE_TRIES 20
+
 struct clb__events {
   atomic_size_t refs;
   pthread_mutex_t lock;
@@ -51,17 +54,18 @@ static void nap(unsigned round) {
 }
 
 bool clb__event_settle(cl_event event) {
-  cl_int status = CL_QUEUED;
-  unsigned round;
+  cl_int status;
+  unsigned round, refused = 0;
 
-  for (round = 0;; round++) {
+  for (round = 0; refused < SETTLE_TRIES; round++) {
     (void)clWaitForEvents(1, &event);
     if (status_of(event, &status) != CL_SUCCESS)
-      return false;
-    if (status <= CL_COMPLETE)
+      refused++;
+    else if (status <= CL_COMPLETE)
       return true;
     nap(round);
   }
+  return false;
 }
 
 clb_status clb__event_fail(cl_int end, const char *what) {

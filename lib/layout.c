@@ -29,15 +29,17 @@ static bool reach(const clb_layout *layout, uint64_t *before, uint64_t *after) {
   return true;
 }
 
+static double far(const clb_layout *layout, size_t d) {
+  return (double)(layout->shape[d] - 1) *
+         (double)clb__abs_stride(layout->strides[d]);
+}
+
 /* Names the dimension that reaches furthest. */
 static clb_status reach_overflows(const clb_layout *layout) {
   size_t d, worst = 0;
 
-  for (d = 0; d < layout->ndim; d++)
-    if (layout->shape[d] > 1 &&
-        (double)layout->shape[d] * (double)clb__abs_stride(layout->strides[d]) >
-            (double)layout->shape[worst] *
-                (double)clb__abs_stride(layout->strides[worst]))
+  for (d = 1; d < layout->ndim; d++)
+    if (far(layout, d) > far(layout, worst))
       worst = d;
   return clb__fail(CLB_INVALID_LAYOUT,
                    "layout: the reach overflows: dimension %zu of extent %zu "
