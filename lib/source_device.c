@@ -44,11 +44,14 @@ static clb_status device_facts(const clb__source *source,
                                clb__direction direction, clb__facts *facts) {
   clb_status status = clb__device_facts(source->u.device.context, facts);
 
-  if (status == CLB_OK && !host_may(source, direction)) {
+  if (status != CLB_OK)
+    return status;
+  if (!host_may(source, direction))
+    facts->command_us *= 2; /* through scratch */
+  /* A put maps for reading too: what is between the elements has to stay. */
+  if (!host_may(source, CLB__GET) || !host_may(source, direction))
     facts->plans &= ~(unsigned)CLB_PLAN_MAP;
-    facts->command_us *= 2;
-  }
-  return status;
+  return CLB_OK;
 }
 
 static clb_status device_open(clb__port *port) {
