@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 1 << 20 }; /* elements filled at a time */
+/* Elements filled at a time: few, so that what malloc keeps of it is no memory
+ * that a measured save can use. */
+enum { PIECE = 1 << 14 };
 
 /* The element that a buffer of this seed has at a byte offset. */
 static uint32_t element_at(size_t offset, uint32_t seed)
