@@ -329,6 +329,20 @@ void fixture_store(cl_mem buffer, const void *data, size_t size)
   ck_cl(clReleaseMemObject(copy));
 }
 
+void fixture_fill(cl_command_queue queue, cl_mem buffer, unsigned char value,
+                  size_t size, cl_uint num_events, const cl_event *wait_list,
+                  cl_event *event)
+{
+  unsigned char pattern[128];
+  size_t width = sizeof pattern;
+
+  memset(pattern, value, sizeof pattern);
+  while (size % width != 0)
+    width /= 2;
+  ck_cl(clEnqueueFillBuffer(queue, buffer, pattern, width, 0, size, num_events,
+                            wait_list, event));
+}
+
 cl_uint fixture_buffer_refs(cl_mem buffer)
 {
   cl_uint count = 0;

@@ -183,6 +183,12 @@ void fixture_fetch(cl_mem buffer, void *data, size_t size);
 /* Writes all of data into the buffer, whatever its flags, and waits. */
 void fixture_store(cl_mem buffer, const void *data, size_t size);
 
+/* Fills the first size bytes, in the widest pattern that goes: drivers take a
+ * call a pattern.  Waits for nothing. */
+void fixture_fill(cl_command_queue queue, cl_mem buffer, unsigned char value,
+                  size_t size, cl_uint num_events, const cl_event *wait_list,
+                  cl_event *event);
+
 cl_uint fixture_buffer_refs(cl_mem buffer);
 cl_uint fixture_event_refs(cl_event event);
 cl_uint fixture_queue_refs(cl_command_queue queue);

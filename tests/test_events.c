@@ -442,8 +442,7 @@ START_TEST(a_snapshot_waits_for_the_list)
   ck_ok(clb_bytes_snapshot(bytes));
   ck_assert_double_ge(fixture_seconds(), setter.at);
   join_setter(&setter);
-  ck_cl(clEnqueueFillBuffer(fx.queue, buffer, &value, 1, 0, SIZE, 0, NULL,
-                            NULL));
+  fixture_fill(fx.queue, buffer, value, SIZE, 0, NULL, NULL);
   ck_cl(clFinish(fx.queue));
   expect_read(bytes, contents, SIZE);
   clb_bytes_release(bytes);
@@ -464,8 +463,7 @@ START_TEST(a_producer_on_an_unflushed_queue_is_waited_for)
     clb_bytes *bytes;
 
     memset(expected, value, SIZE);
-    ck_cl(clEnqueueFillBuffer(producer, buffer, &value, 1, 0, SIZE, 0, NULL,
-                              &event));
+    fixture_fill(producer, buffer, value, SIZE, 0, NULL, &event);
     bytes = handle_after(value % 2 == 0 ? &layout : NULL, 1, &event);
     expect_stream(bytes, expected, clb_bytes_length(bytes));
     expect_read(bytes, expected, clb_bytes_length(bytes));
@@ -487,7 +485,7 @@ START_TEST(a_chain_of_unflushed_producers_is_waited_for)
   clb_bytes *bytes;
   cl_uchar value = 0;
 
-  ck_cl(clEnqueueFillBuffer(one, between, &value, 1, 0, SIZE, 0, NULL, NULL));
+  fixture_fill(one, between, value, SIZE, 0, NULL, NULL);
   ck_cl(clEnqueueCopyBuffer(one, from, between, 0, 0, SIZE, 0, NULL, &first));
   ck_cl(clEnqueueCopyBuffer(two, between, buffer, 0, 0, SIZE, 1, &first,
                             &list[0]));
@@ -519,8 +517,7 @@ static struct blocked block(cl_command_queue queue)
                             fixture_buffer(CL_MEM_READ_WRITE, NULL, 64)};
   cl_uchar value = 1;
 
-  ck_cl(clEnqueueFillBuffer(queue, blocked.other, &value, 1, 0, 64, 1,
-                            &blocked.gate, NULL));
+  fixture_fill(queue, blocked.other, value, 64, 1, &blocked.gate, NULL);
   return blocked;
 }
 
@@ -703,8 +700,7 @@ START_TEST(a_read_waits_for_the_queue)
   ck_ok(clb_context_create(queue, NULL, &context));
   ck_ok(clb_bytes_from_buffer(context, buffer, NULL, &bytes));
   gate = user_event();
-  ck_cl(clEnqueueFillBuffer(queue, buffer, &value, 1, 0, SIZE, 1, &gate,
-                            NULL));
+  fixture_fill(queue, buffer, value, SIZE, 1, &gate, NULL);
   start_setter(&setter, gate, CL_COMPLETE);
   expect_read(bytes, expected, SIZE);
   ck_assert_double_ge(fixture_seconds(), setter.at);

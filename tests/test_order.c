@@ -26,7 +26,7 @@ static void teardown(void)
 /* A fill of the whole buffer that nobody waits for, on its way at once. */
 static void start_fill(cl_command_queue queue, cl_uchar value)
 {
-  ck_cl(clEnqueueFillBuffer(queue, buffer, &value, 1, 0, SIZE, 0, NULL, NULL));
+  fixture_fill(queue, buffer, value, SIZE, 0, NULL, NULL);
   ck_cl(clFlush(queue));
 }
 

@@ -488,8 +488,7 @@ START_TEST(what_was_enqueued_before_is_overwritten)
   clb_bytes *bytes = copy_of(other, SIZE);
 
   for (cl_uchar value = 0; value < 20; value++) {
-    ck_cl(clEnqueueFillBuffer(fx.queue, buffer, &value, 1, 0, SIZE, 0, NULL,
-                              NULL));
+    fixture_fill(fx.queue, buffer, value, SIZE, 0, NULL, NULL);
     ck_ok(clb_bytes_upload(bytes, fx.context, buffer, NULL));
     ck_cl(clFinish(fx.queue));
     expect_contents(buffer, other, SIZE);
@@ -535,8 +534,7 @@ START_TEST(an_out_of_order_queue_works)
   bytes = copy_of(other, SIZE);
   ck_ok(clb_context_create(queue, NULL, &context));
   for (cl_uchar value = 0; value < 20; value++) {
-    ck_cl(clEnqueueFillBuffer(queue, buffer, &value, 1, 0, SIZE, 0, NULL,
-                              NULL));
+    fixture_fill(queue, buffer, value, SIZE, 0, NULL, NULL);
     ck_ok(clb_bytes_upload(bytes, context, buffer, NULL));
     ck_cl(clFinish(queue));
     expect_contents(buffer, other, SIZE);
