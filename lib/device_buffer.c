@@ -249,8 +249,7 @@ clb_status clb__source_map(const clb__source *source, uint64_t first,
 void clb__source_unmap(clb_context *context, void *data, clb__parked *node) {
   cl_event event;
 
-  if (clEnqueueUnmapMemObject(context->queue, node->mem[0], data, 0, NULL,
-                              &event) == CL_SUCCESS) {
+  if (clb__unmap(context, node->mem[0], data, &event) == CL_SUCCESS) {
     (void)clFlush(context->queue);
     node->event = event;
   }

@@ -44,11 +44,14 @@ static clb_status device_facts(const clb__source *source,
                                clb__direction direction, clb__facts *facts) {
   clb_status status = clb__device_facts(source->u.device.context, facts);
 
-  if (status == CLB_OK && !host_may(source, direction)) {
+  if (status != CLB_OK)
+    return status;
+  if (!host_may(source, direction))
+    facts->command_us *= 2; /* through scratch */
+  /* A put maps for reading too: what is between the elements has to stay. */
+  if (!host_may(source, CLB__GET) || !host_may(source, direction))
     facts->plans &= ~(unsigned)CLB_PLAN_MAP;
-    facts->command_us *= 2;
-  }
-  return status;
+  return CLB_OK;
 }
 
 static clb_status device_open(clb__port *port) {
@@ -264,27 +267,12 @@ static clb_status device_map(clb__port *port, uint64_t first, size_t bytes,
                              unsigned char **data) {
   cl_map_flags flags =
       port->direction == CLB__GET ? CL_MAP_READ : CL_MAP_READ | CL_MAP_WRITE;
-  cl_int err, end = CL_COMPLETE;
-  clb_status status;
-  cl_event event;
+  void *mapped;
+  clb_status status = clb__map(context_of(port), port->source->u.device.mem,
+                               flags, (size_t)first, bytes, &mapped);
 
-  port->mapped = clEnqueueMapBuffer(context_of(port)->queue,
-                                    port->source->u.device.mem, CL_FALSE, flags,
-                                    (size_t)first, bytes, 0, NULL, &event,
-                                    &err);
-  if (err != CL_SUCCESS)
-    return clb__fail_cl(err, "clEnqueueMapBuffer");
-  *data = port->mapped;
-  status = clb__event_wait(event, &end);
-  if (status == CLB_OK && end < CL_COMPLETE)
-    status = clb__event_fail(end, "clEnqueueMapBuffer");
-  (void)clReleaseEvent(event);
-  if (status != CLB_OK) {
-    clb__error cause;
-    clb__error_save(&cause, status);
-    (void)port->source->ops->unmap(port);
-    (void)clb__error_restore(&cause);
-  }
+  if (status == CLB_OK)
+    *data = port->mapped = mapped;
   return status;
 }
 
@@ -292,9 +280,8 @@ static clb_status device_unmap(clb__port *port) {
   clb_status status;
   cl_event event;
   cl_int end = CL_COMPLETE;
-  cl_int err = clEnqueueUnmapMemObject(context_of(port)->queue,
-                                       port->source->u.device.mem, port->mapped,
-                                       0, NULL, &event);
+  cl_int err = clb__unmap(context_of(port), port->source->u.device.mem,
+                          port->mapped, &event);
 
   if (err != CL_SUCCESS)
     return clb__fail_cl(err, "clEnqueueUnmapMemObject");

@@ -192,3 +192,11 @@ clb_status clb__error_restore(const clb__error *from) {
     return set(from->status, from->cl, from->message);
   }
 }
+
+void clb__error_keep(clb__error *to) {
+  *to = last;
+}
+
+void clb__error_put_back(const clb__error *from) {
+  last = *from;
+}

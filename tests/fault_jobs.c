@@ -24,7 +24,7 @@ static const clb_layout padded = {2, matrix, padding, 4, OFFSET};
 static const clb_layout reversed = {1, elements, backwards, 4,
                                     OFFSET + LENGTH - 4};
 
-static cl_mem buffer, target;
+static cl_mem open_buffer, hidden_buffer;
 static unsigned char *data;     /* what is in both */
 static unsigned char *expected; /* the logical bytes of the scenario */
 static size_t length;           /* of them */
@@ -118,17 +118,18 @@ static clb_status act_view(struct job *job) {
 static clb_status act_upload(struct job *job) {
   const clb_layout *layout = job->scenario->layout;
   clb_status status =
-      clb_bytes_upload(job->bytes, job->context, target, layout);
+      clb_bytes_upload(job->bytes, job->context, job->buffer, layout);
 
   if (status == CLB_OK) {
     unsigned char *got = fixture_malloc(SIZE);
     unsigned char *after = fixture_malloc(SIZE);
 
-    fault->disarm(); /* what follows is the test's own */
+    /* What follows is the test's own. */
+    fault->disarm();
+    fault->limit_allocation(0, CL_SUCCESS);
     memcpy(after, data, SIZE);
     walk_back(layout, after, expected);
-    ck_cl(clEnqueueReadBuffer(fx.queue, target, CL_TRUE, 0, SIZE, got, 0, NULL,
-                              NULL));
+    fixture_fetch(job->buffer, got, SIZE);
     ck_bytes(got, after, SIZE);
     free(got);
     free(after);
@@ -177,30 +178,39 @@ static clb_status act_save(struct job *job) {
 }
 
 const struct scenario scenarios[] = {
-    {"read", &contiguous, 0, act_read, 0, 0},
-    {"read, not mapped", &contiguous, NO_MAP, act_read, 0, 0},
-    {"padded read", &padded, 0, act_read, 0, 0},
-    {"padded read by rect", &padded, CLB_PLAN_RECT, act_read, 0, 0},
-    {"padded read by gather", &padded, CLB_PLAN_GATHER, act_read, 0, 0},
-    {"reversed read", &reversed, 0, act_read, 0, 0},
-    {"reversed read by gather", &reversed, NO_MAP, act_read, 0, 0},
-    {"map", &contiguous, 0, act_map, 0, 0},
-    {"stream", &contiguous, NO_MAP, act_stream, 0, 0},
-    {"padded stream", &padded, NO_MAP, act_stream, 0, 0},
-    {"stream through a mapping", &padded, 0, act_stream, 0, 0},
-    {"copy_into", &contiguous, NO_MAP, act_copy_into, 0, 0},
-    {"reversed copy_into", &reversed, NO_MAP, act_copy_into, 0, 0},
-    {"snapshot", &contiguous, NO_MAP, act_snapshot, 0, 0},
-    {"padded snapshot", &padded, 0, act_snapshot, 0, 0},
-    {"upload", &contiguous, NO_MAP, act_upload, 1, 0},
-    {"padded upload", &padded, NO_MAP, act_upload, 1, 0},
-    {"reversed upload", &reversed, NO_MAP, act_upload, 1, 0},
-    {"upload through a mapping", &padded, 0, act_upload, 1, 0},
-    {"read of one chunk", &small, NO_MAP, act_read, 0, 0},
-    {"read after an event", &contiguous, NO_MAP, act_read, 0, 1},
-    {"snapshot after an event", &padded, NO_MAP, act_snapshot, 0, 1},
-    {"padded view", &padded, NO_MAP, act_view, 0, 0},
-    {"save", &padded, NO_MAP, act_save, 0, 0}};
+    {"read", &contiguous, 0, act_read, 0},
+    {"read, not mapped", &contiguous, NO_MAP, act_read, 0},
+    {"padded read", &padded, 0, act_read, 0},
+    {"padded read by rect", &padded, CLB_PLAN_RECT, act_read, 0},
+    {"padded read by gather", &padded, CLB_PLAN_GATHER, act_read, 0},
+    {"reversed read", &reversed, 0, act_read, 0},
+    {"reversed read by gather", &reversed, NO_MAP, act_read, 0},
+    {"map", &contiguous, 0, act_map, 0},
+    {"stream", &contiguous, NO_MAP, act_stream, 0},
+    {"padded stream", &padded, NO_MAP, act_stream, 0},
+    {"stream through a mapping", &padded, 0, act_stream, 0},
+    {"copy_into", &contiguous, NO_MAP, act_copy_into, 0},
+    {"reversed copy_into", &reversed, NO_MAP, act_copy_into, 0},
+    {"snapshot", &contiguous, NO_MAP, act_snapshot, 0},
+    {"padded snapshot", &padded, 0, act_snapshot, 0},
+    {"upload", &contiguous, NO_MAP, act_upload, UPLOADS},
+    {"padded upload", &padded, NO_MAP, act_upload, UPLOADS},
+    {"reversed upload", &reversed, NO_MAP, act_upload, UPLOADS},
+    {"upload through a mapping", &padded, 0, act_upload, UPLOADS},
+    {"read of one chunk", &small, NO_MAP, act_read, 0},
+    {"read after an event", &contiguous, NO_MAP, act_read, LISTED},
+    {"snapshot after an event", &padded, NO_MAP, act_snapshot, LISTED},
+    {"padded view", &padded, NO_MAP, act_view, 0},
+    {"read without host access", &contiguous, NO_MAP, act_read, HIDDEN},
+    {"padded read without host access", &padded, 0, act_read, HIDDEN},
+    {"upload without host access", &contiguous, NO_MAP, act_upload,
+     UPLOADS | HIDDEN},
+    {"padded upload without host access", &padded, 0, act_upload,
+     UPLOADS | HIDDEN},
+    {"read from an unordered queue", &padded, NO_MAP, act_read, UNORDERED},
+    {"snapshot on an unordered queue", &padded, NO_MAP, act_snapshot,
+     UNORDERED},
+    {"save", &padded, NO_MAP, act_save, 0}};
 
 const int scenario_count = sizeof scenarios / sizeof scenarios[0];
 
@@ -214,7 +224,7 @@ static clb_status make_context(struct job *job) {
   options.chunk_size = CHUNK;
   options.staging_limit = 4 * CHUNK;
   options.plans = job->scenario->plans;
-  status = clb_context_create(fx.queue, &options, &out);
+  status = clb_context_create(job->queue, &options, &out);
   if (status == CLB_OK)
     job->context = out;
   else
@@ -227,14 +237,15 @@ static clb_status make_handle(struct job *job) {
   clb_bytes *out = (clb_bytes *)(void *)&untouched;
   clb_status status;
 
-  if (scenario->uploads)
+  if (scenario->traits & UPLOADS)
     status = clb_bytes_from_copy(expected, length, &out);
-  else if (scenario->listed)
-    status = clb_bytes_from_buffer_after(job->context, buffer, scenario->layout,
-                                         1, &job->event, &out);
+  else if (scenario->traits & LISTED)
+    status = clb_bytes_from_buffer_after(job->context, job->buffer,
+                                         scenario->layout, 1, &job->event,
+                                         &out);
   else
-    status = clb_bytes_from_buffer(job->context, buffer, scenario->layout,
-                                   &out);
+    status = clb_bytes_from_buffer(job->context, job->buffer,
+                                   scenario->layout, &out);
   if (status == CLB_OK)
     job->bytes = out;
   else
@@ -278,7 +289,10 @@ void job_release(struct job *job) {
   job->context = NULL;
   if (job->event != NULL)
     clReleaseEvent(job->event);
+  if (job->queue != NULL)
+    clReleaseCommandQueue(job->queue);
   job->event = NULL;
+  job->queue = NULL;
 }
 
 /* --- The fixture --------------------------------------------------------- */
@@ -286,8 +300,9 @@ void job_release(struct job *job) {
 static void setup(void) {
   fault_setup();
   data = fixture_bytes(SIZE, 1);
-  buffer = fixture_buffer(CL_MEM_READ_WRITE, data, SIZE);
-  target = fixture_buffer(CL_MEM_READ_WRITE, data, SIZE);
+  open_buffer = fixture_buffer(CL_MEM_READ_WRITE, data, SIZE);
+  hidden_buffer =
+      fixture_buffer(CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS, data, SIZE);
   snprintf(directory, sizeof directory, "/tmp/clbytes-faults-XXXXXX");
   ck_assert_ptr_nonnull(mkdtemp(directory));
   snprintf(path, sizeof path, "%s/saved.safetensors", directory);
@@ -296,8 +311,8 @@ static void setup(void) {
 static void teardown(void) {
   unlink(path);
   rmdir(directory);
-  ck_cl(clReleaseMemObject(buffer));
-  ck_cl(clReleaseMemObject(target));
+  ck_cl(clReleaseMemObject(open_buffer));
+  ck_cl(clReleaseMemObject(hidden_buffer));
   fault_teardown();
   free(data);
   free(expected);
@@ -307,13 +322,20 @@ static void teardown(void) {
 void job_begin(struct job *job, const struct scenario *scenario) {
   memset(job, 0, sizeof *job);
   job->scenario = scenario;
-  job->buffer = buffer;
+  job->buffer = scenario->traits & HIDDEN ? hidden_buffer : open_buffer;
+  fixture_store(job->buffer, data, SIZE); /* over what an upload left */
+  if (scenario->traits & UNORDERED)
+    job->queue = fixture_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  if (job->queue == NULL) {
+    job->queue = fx.queue;
+    ck_cl(clRetainCommandQueue(job->queue));
+  }
+  if (scenario->traits & LISTED)
+    ck_cl(clEnqueueMarkerWithWaitList(job->queue, 0, NULL, &job->event));
   free(expected);
   length = walk_length(scenario->layout);
-  expected = scenario->uploads ? fixture_bytes(length, 2)
-                               : walk(scenario->layout, data);
-  if (scenario->listed)
-    ck_cl(clEnqueueMarkerWithWaitList(fx.queue, 0, NULL, &job->event));
+  expected = scenario->traits & UPLOADS ? fixture_bytes(length, 2)
+                                        : walk(scenario->layout, data);
 }
 
 TCase *jobs_case(Suite *suite, const char *name, double seconds) {

@@ -30,8 +30,16 @@ struct job {
   clb_context *context;
   clb_bytes *bytes;
   int snapshot_taken;
-  cl_mem buffer;  /* SIZE bytes; what the handle is on, but for an upload */
+  cl_command_queue queue;
+  cl_mem buffer;  /* SIZE bytes: what the handle is on, or is written */
   cl_event event; /* what the handle waits for, or NULL */
+};
+
+enum {
+  UPLOADS = 1,  /* the handle is one on host memory, the layout dst's */
+  LISTED = 2,   /* the handle waits for a command's event */
+  HIDDEN = 4,   /* the host may not access the buffer */
+  UNORDERED = 8 /* the queue is out of order, where there are such queues */
 };
 
 /* What a job does with which layout and plans; act() tries it once, and checks
@@ -41,8 +49,7 @@ struct scenario {
   const clb_layout *layout;
   unsigned plans;
   clb_status (*act)(struct job *job);
-  int uploads; /* the handle is one on host memory, the layout dst's */
-  int listed;  /* the handle waits for a command's event */
+  unsigned traits;
 };
 
 extern const struct scenario scenarios[];

@@ -234,6 +234,16 @@ size_t fixture_difference(const void *a, const void *b, size_t length)
   return i;
 }
 
+size_t fixture_other(const void *data, unsigned char value, size_t length)
+{
+  const unsigned char *bytes = data;
+  size_t i = 0;
+
+  while (i < length && bytes[i] == value)
+    i++;
+  return i;
+}
+
 /* splitmix64 (Steele, Lea, Flood 2014). */
 uint64_t fixture_random(uint64_t *state)
 {

@@ -153,6 +153,18 @@ uint64_t fixture_number(const char *name, uint64_t otherwise);
 /* Index of the first byte that differs; length if none does. */
 size_t fixture_difference(const void *a, const void *b, size_t length);
 
+/* Index of the first byte that is not value; length if none is. */
+size_t fixture_other(const void *data, unsigned char value, size_t length);
+
+/* A buffer has so many references, once what is in flight has ended and
+ * fx.context has looked. */
+#define ck_refs(buffer, count)                                                 \
+  do {                                                                         \
+    WAIT_UNTIL((clb_context_trim(fx.context),                                  \
+                fixture_buffer_refs(buffer) == (count)));                      \
+    ck_assert_uint_eq(fixture_buffer_refs(buffer), (count));                   \
+  } while (0)
+
 /* --- Bytes and buffers --------------------------------------------------- */
 
 /* Random numbers, the same for the same seed everywhere. */

@@ -64,35 +64,40 @@ static void sweep(const struct scenario *scenario, fault_rule rule, int named) {
     rule.nth++;
     ck_assert_uint_lt(rule.nth, MOST_CALLS);
   }
-  if (!rule.lasting)
+  if (!rule.lasting && scenario->plans == NO_MAP)
     ck_assert_msg(rule.nth > 2, "%s makes no calls", scenario->name);
+}
+
+static void sweep_all(fault_rule rule, int named) {
+  for (int i = 0; i < scenario_count; i++)
+    sweep(&scenarios[i], rule, named);
 }
 
 START_TEST(each_call_fails_once) {
   fault_rule rule = {NULL, 1, 0, FAULT_CALL_FAILS, CL_OUT_OF_RESOURCES, 0, 0};
 
-  sweep(&scenarios[_i], rule, 1);
+  sweep_all(rule, 1);
 }
 END_TEST
 
 START_TEST(all_calls_fail_from_one_on) {
   fault_rule rule = {NULL, 1, 1, FAULT_CALL_FAILS, CL_OUT_OF_RESOURCES, 0, 0};
 
-  sweep(&scenarios[_i], rule, 0);
+  sweep_all(rule, 0);
 }
 END_TEST
 
 START_TEST(each_commands_event_ends_in_error) {
   fault_rule rule = {NULL, 1, 0, FAULT_EVENT_FAILS, CL_OUT_OF_RESOURCES, 1, 0};
 
-  sweep(&scenarios[_i], rule, 0);
+  sweep_all(rule, 0);
 }
 END_TEST
 
 START_TEST(all_events_end_in_error_from_one_on) {
   fault_rule rule = {NULL, 1, 1, FAULT_EVENT_FAILS, CL_OUT_OF_RESOURCES, 1, 0};
 
-  sweep(&scenarios[_i], rule, 0);
+  sweep_all(rule, 0);
 }
 END_TEST
 
@@ -100,7 +105,7 @@ START_TEST(each_command_is_late) {
   fault_rule rule = {NULL, 1, 0, FAULT_HELD, CL_SUCCESS, 0, 10000000};
 
   FIXTURE_NEEDS_UNSET_EVENTS();
-  sweep(&scenarios[_i], rule, 0);
+  sweep_all(rule, 0);
 }
 END_TEST
 
@@ -109,53 +114,40 @@ END_TEST
 /* What a device that is lost does: no call works any more.  Memory that a
  * transfer may still write is left alone then, and all that can be asked for is
  * an end. */
-START_TEST(context_of_a_lost_device_can_be_released) {
+static void lose_device(const struct scenario *scenario) {
   fault_rule rule = {NULL, 1, 1, FAULT_CALL_FAILS, CL_OUT_OF_RESOURCES, 0, 0};
-  struct fault_held before = fault_count();
   clb_status status = CLB_DEVICE_ERROR;
 
-  if (!fixture_measures_memory())
-    FIXTURE_SKIP("memory that is left alone looks lost");
   for (; status != CLB_OK; rule.nth += 7) {
     struct job job;
 
-    job_begin(&job, &scenarios[_i]);
-    fault->arm(&rule);
+    job_begin(&job, scenario);
+    ck_assert_int_ge(fault->arm(&rule), 0);
     status = job_run(&job);
     job_release(&job);
     fault->reset();
   }
+}
+
+START_TEST(context_of_a_lost_device_can_be_released) {
+  struct fault_held before = fault_count();
+
+  if (!fixture_measures_memory())
+    FIXTURE_SKIP("memory that is left alone looks lost");
+  for (int i = 0; i < scenario_count; i++)
+    lose_device(&scenarios[i]);
   fault_lost(&before);
 }
 END_TEST
 
-START_TEST(each_call_of_a_trim_fails) {
-  uint64_t struck = 1;
-
-  for (uint64_t nth = 1; struck > 0; nth++) {
-    struct fault_held before = fault_count();
-    struct job job;
-    int rule;
-
-    job_begin(&job, &scenarios[_i]);
-    ck_ok(job_run(&job));
-    rule = fault_arm(NULL, nth, 0, FAULT_CALL_FAILS, CL_OUT_OF_RESOURCES);
-    clb_context_trim(job.context);
-    struck = fault->struck(rule);
-    fault->disarm();
-    job_release_handle(&job);
-    ck_ok(job_run(&job));
-    job_settle(&job);
-    job_release(&job);
-    ck_fault_held(&before, scenarios[_i].name);
-    fault->reset();
-    ck_assert_uint_lt(nth, MOST_CALLS);
-  }
+static void trim(struct job *job) {
+  clb_context_trim(job->context);
 }
-END_TEST
 
-START_TEST(each_call_of_a_release_fails) {
-  const struct scenario *scenario = &scenarios[_i];
+/* Each call of something that gives no status fails; what there was before it
+ * works after it, or is gone. */
+static void sweep_return(const struct scenario *scenario,
+                         void (*give_back)(struct job *job)) {
   uint64_t struck = 1;
 
   for (uint64_t nth = 1; struck > 0; nth++) {
@@ -166,30 +158,44 @@ START_TEST(each_call_of_a_release_fails) {
     job_begin(&job, scenario);
     ck_ok(job_run(&job));
     rule = fault_arm(NULL, nth, 0, FAULT_CALL_FAILS, CL_OUT_OF_RESOURCES);
-    job_release(&job);
+    give_back(&job);
     struck = fault->struck(rule);
+    fault->disarm();
+    if (job.context != NULL) {
+      job_release_handle(&job);
+      ck_ok(job_run(&job));
+      job_settle(&job);
+      job_release(&job);
+    }
     ck_fault_held(&before, scenario->name);
     fault->reset();
     ck_assert_uint_lt(nth, MOST_CALLS);
   }
 }
+
+START_TEST(each_call_of_a_trim_fails) {
+  for (int i = 0; i < scenario_count; i++)
+    sweep_return(&scenarios[i], trim);
+}
+END_TEST
+
+START_TEST(each_call_of_a_release_fails) {
+  for (int i = 0; i < scenario_count; i++)
+    sweep_return(&scenarios[i], job_release);
+}
 END_TEST
 
 static void add_tests(Suite *suite) {
-  TCase *tcase = jobs_case(suite, "every call", 120);
+  TCase *tcase = jobs_case(suite, "every call", 300);
 
-  tcase_add_loop_test(tcase, each_call_fails_once, 0, scenario_count);
-  tcase_add_loop_test(tcase, all_calls_fail_from_one_on, 0, scenario_count);
-  tcase_add_loop_test(tcase, each_commands_event_ends_in_error, 0,
-                      scenario_count);
-  tcase_add_loop_test(tcase, all_events_end_in_error_from_one_on, 0,
-                      scenario_count);
-  tcase_add_loop_test(tcase, each_command_is_late, 0, scenario_count);
-  tcase_add_loop_test(tcase, context_of_a_lost_device_can_be_released, 0,
-                      scenario_count);
-  tcase_add_loop_test(tcase, each_call_of_a_trim_fails, 0, scenario_count);
-  tcase_add_loop_test(tcase, each_call_of_a_release_fails, 0,
-                      scenario_count);
+  tcase_add_test(tcase, each_call_fails_once);
+  tcase_add_test(tcase, all_calls_fail_from_one_on);
+  tcase_add_test(tcase, each_commands_event_ends_in_error);
+  tcase_add_test(tcase, all_events_end_in_error_from_one_on);
+  tcase_add_test(tcase, each_command_is_late);
+  tcase_add_test(tcase, context_of_a_lost_device_can_be_released);
+  tcase_add_test(tcase, each_call_of_a_trim_fails);
+  tcase_add_test(tcase, each_call_of_a_release_fails);
 }
 
 int main(void) {
