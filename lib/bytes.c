@@ -10,11 +10,6 @@
 
 _Alignas(64) unsigned char clb__nothing[64];
 
-void clb__bytes_form(const clb_bytes *bytes, clb__form *form) {
-  clb__form_make(form, bytes->ndim, clb__shape(bytes), clb__strides(bytes),
-                 bytes->elem_size, bytes->origin);
-}
-
 clb_status clb__bytes_blame(const clb_bytes *bytes, clb_status status,
                             size_t start, size_t end) {
   if (bytes->label != NULL)
@@ -34,18 +29,48 @@ clb_status clb__bytes_range(const clb_bytes *bytes, size_t start, size_t end) {
                               : status;
 }
 
-clb_status clb__bytes_make(clb__source *source, unsigned ndim,
-                           clb_bytes **out) {
-  clb_bytes *bytes = calloc(1, sizeof *bytes + 2 * ndim * sizeof(size_t));
+/* Puts a region's arrays where the handle has room for them; returns what is
+ * behind. */
+static size_t *settle_region(clb__region *region, size_t *room) {
+  size_t bytes = region->ndim * sizeof *room;
 
+  if (bytes > 0) {
+    memcpy(room, region->shape, bytes);
+    memcpy(room + region->ndim, region->strides, bytes);
+  }
+  region->shape = room;
+  region->strides = (ptrdiff_t *)(room + region->ndim);
+  return room + 2 * region->ndim;
+}
+
+clb_status clb__bytes_make(clb__source *source, const clb__region *at,
+                           size_t length, const clb__base *base,
+                           clb_bytes **out) {
+  size_t size = sizeof(clb_bytes) + 2 * at->ndim * sizeof(size_t);
+  clb_bytes *bytes;
+  size_t *room;
+
+  if (base != NULL)
+    size += sizeof *base + 2 * base->at.ndim * sizeof(size_t);
+  bytes = calloc(1, size);
   if (bytes == NULL) {
     source->ops->release(source);
+    if (base != NULL)
+      clb__copy_release(base->copy);
     return clb__fail(CLB_OUT_OF_MEMORY, "no memory for a handle");
   }
   atomic_init(&bytes->refs, 1);
   atomic_init(&bytes->place, CLB__NO_PLACE);
   bytes->source = *source;
-  bytes->ndim = (unsigned char)ndim;
+  bytes->length = length;
+  bytes->at = *at;
+  room = settle_region(&bytes->at, bytes->room);
+  if (base != NULL) {
+    bytes->base = (clb__base *)room;
+    *bytes->base = *base;
+    (void)settle_region(&bytes->base->at,
+                        room + sizeof *base / sizeof(size_t));
+  }
   *out = bytes;
   return CLB_OK;
 }
@@ -53,39 +78,32 @@ clb_status clb__bytes_make(clb__source *source, unsigned ndim,
 /* A handle on length bytes in a row. */
 static clb_status make_flat(clb__source *source, uint64_t origin, size_t length,
                             clb_bytes **out) {
-  clb_status status = clb__bytes_make(source, 1, out);
+  unsigned char *address = clb__source_address(source);
+  clb__region at;
+  clb__room room;
+  clb_status status;
 
-  if (status != CLB_OK)
-    return status;
-  (*out)->origin = origin;
-  (*out)->length = (*out)->dims[0] = length;
-  (*out)->elem_size = 1;
-  clb__strides(*out)[0] = 1;
-  if (length > 0 && clb__source_address(&(*out)->source) != NULL)
-    atomic_init(&(*out)->data,
-                clb__source_address(&(*out)->source) + origin);
-  return CLB_OK;
+  clb__region_pack(&at, &room, 1, &length, 1);
+  at.origin = origin;
+  status = clb__bytes_make(source, &at, length, NULL, out);
+  if (status == CLB_OK && length > 0 && address != NULL)
+    atomic_init(&(*out)->data, address + origin);
+  return status;
 }
 
 static clb_status make_shaped(clb__source *source, const clb_layout *layout,
                               uint64_t origin, size_t length, clb_bytes **out) {
-  clb_status status = clb__bytes_make(source, (unsigned)layout->ndim, out);
+  clb__region at;
+  clb__room room;
 
-  if (status != CLB_OK)
-    return status;
-  (*out)->origin = origin + (length > 0 ? layout->offset : 0);
-  (*out)->length = length;
-  (*out)->elem_size = layout->elem_size;
-  if (layout->ndim == 0)
-    return CLB_OK;
-  memcpy((*out)->dims, layout->shape, layout->ndim * sizeof *layout->shape);
-  if (layout->strides == NULL || length == 0)
-    clb__layout_pack(layout->ndim, layout->shape, layout->elem_size,
-                     clb__strides(*out));
-  else
-    memcpy(clb__strides(*out), layout->strides,
-           layout->ndim * sizeof *layout->strides);
-  return CLB_OK;
+  clb__region_pack(&at, &room, layout->ndim, layout->shape, layout->elem_size);
+  if (length > 0) {
+    at.origin = origin + layout->offset;
+    if (layout->strides != NULL && layout->ndim > 0)
+      memcpy(at.strides, layout->strides,
+             layout->ndim * sizeof *layout->strides);
+  }
+  return clb__bytes_make(source, &at, length, NULL, out);
 }
 
 /* Both kinds of device handle: after is its list, or NULL. */
@@ -250,8 +268,13 @@ void clb_bytes_release(clb_bytes *bytes) {
   if (bytes->unmap != NULL)
     clb__source_unmap(bytes->source.u.device.context, bytes->mapped,
                       bytes->unmap);
+  if (bytes->kernels != NULL)
+    (void)clReleaseMemObject(bytes->kernels);
   clb__copy_release(bytes->copy);
+  if (bytes->base != NULL)
+    clb__copy_release(bytes->base->copy);
   bytes->source.ops->release(&bytes->source);
+  free(bytes->failure);
   free(bytes->label);
   free(bytes);
 }
@@ -299,10 +322,10 @@ clb_status clb_bytes_layout(const clb_bytes *bytes, clb_layout *out) {
   if (bytes == NULL || out == NULL)
     return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
                      bytes == NULL ? "bytes" : "out");
-  out->ndim = bytes->windowed ? 1 : bytes->ndim;
-  out->shape = bytes->windowed ? &bytes->length : clb__shape(bytes);
+  out->ndim = bytes->at.windowed ? 1 : bytes->at.ndim;
+  out->shape = bytes->at.windowed ? &bytes->length : bytes->at.shape;
   out->strides = NULL;
-  out->elem_size = bytes->windowed ? 1 : bytes->elem_size;
+  out->elem_size = bytes->at.windowed ? 1 : bytes->at.elem_size;
   out->offset = 0;
   return CLB_OK;
 }

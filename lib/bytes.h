@@ -4,72 +4,97 @@
  * A handle is small, and one allocation: a million of them on one buffer is a
  * use case.  What an access needs (a copy, a wait) is allocated when one
  * begins.
+ *
+ * Its logical bytes are in up to three places, and an access takes the first
+ * that is there:
+ *   data   packed, on the host
+ *   base   a host copy of a handle that this one was made from, strided
+ *   at     the source, unless edited: then the host has the only truth
  */
 #ifndef CLB_BYTES_H
 #define CLB_BYTES_H
 
+#include "region.h"
 #include "transfer.h"
 
 /* A host copy, shared by the handles that have it. */
-typedef struct clb__copy clb__copy;
+typedef struct clb__copy {
+  atomic_size_t refs;
+  clb_context *context; /* whose host_bytes count it; NULL: nobody's */
+  size_t size;
+  unsigned char *data;
+} clb__copy;
 
 /* An access under way: those who wait for it sleep here. */
 typedef struct clb__fetch clb__fetch;
 
+/* A region of a host copy. */
+typedef struct clb__base {
+  clb__copy *copy;     /* NULL: the caller's memory */
+  unsigned char *data; /* byte 0 of the region's storage */
+  clb__region at;
+} clb__base;
+
 struct clb_bytes {
   atomic_size_t refs;
   clb__source source;
-  uint64_t origin;   /* byte of the source that element (0, ...) starts at */
-  size_t length;     /* logical bytes */
-  size_t window;     /* of a range view of a strided handle: where the range
-                        starts in the logical bytes of dims */
-  size_t elem_size;
-  unsigned char ndim; /* of dims */
-  bool windowed;      /* a byte range of dims, whose public shape is length */
-  atomic_uchar place; /* of the last read; NO_PLACE before one */
+  size_t length;       /* logical bytes */
+  clb__region at;      /* of the source */
+  atomic_uchar place;  /* of the last read; NO_PLACE before one */
+  bool edited;         /* written to, or made from such a one */
 
-  /* Guarded by the source's lock; data is also read without it. */
-  _Atomic(unsigned char *) data; /* logical bytes on the host, if there */
-  clb__copy *copy;     /* holds data; NULL where data is the caller's */
+  /* Guarded by the source's lock; data and mapped are also read without it, and
+   * the others once an access has seen those. */
+  _Atomic(unsigned char *) data;   /* logical bytes on the host, if there */
+  clb__copy *copy;                 /* holds data; NULL: the caller's memory */
+  clb__base *base;                 /* inside this allocation, or NULL */
   _Atomic(unsigned char *) mapped; /* of CLB_MAP */
-  clb__parked *unmap;  /* what ending the mapping needs */
-  clb__fetch *fetch;   /* an access that brings data or mapped */
+  clb__parked *unmap;              /* what ending the mapping needs */
+  clb__fetch *fetch;               /* an access that is under way */
+  clb__error *failure;             /* of the last prefetch, or NULL */
 
+  cl_mem kernels; /* sub-buffer that was handed out, or NULL */
   char *label;
-  size_t dims[]; /* ndim extents, then ndim strides (as ptrdiff_t) */
+  size_t room[]; /* the arrays of at; then base and its arrays */
 };
 
 #define CLB__NO_PLACE 0xff
-
-static inline const size_t *clb__shape(const clb_bytes *bytes) {
-  return bytes->dims;
-}
-
-static inline ptrdiff_t *clb__strides(const clb_bytes *bytes) {
-  return (ptrdiff_t *)(bytes->dims + bytes->ndim);
-}
 
 static inline pthread_mutex_t *clb__lock(const clb_bytes *bytes) {
   return bytes->source.ops->lock(&bytes->source);
 }
 
-/* The form of dims; a window is a range of its logical bytes. */
-void clb__bytes_form(const clb_bytes *bytes, clb__form *form);
+static inline bool clb__bytes_on_device(const clb_bytes *bytes) {
+  return clb__source_is_device(&bytes->source);
+}
 
 /* "label: " or "bytes [start, end): " before the last error. */
 clb_status clb__bytes_blame(const clb_bytes *bytes, clb_status status,
                             size_t start, size_t end);
 
-/* A handle of ndim dimensions on a source, whose reference it takes over also
- * where it fails. */
-clb_status clb__bytes_make(clb__source *source, unsigned ndim, clb_bytes **out);
+/* A handle of a region of a source, whose reference it takes over also where it
+ * fails; base may be NULL, and its copy's reference is taken over likewise. */
+clb_status clb__bytes_make(clb__source *source, const clb__region *at,
+                           size_t length, const clb__base *base,
+                           clb_bytes **out);
 
 /* CLB_OUT_OF_RANGE where [start, end) is not inside. */
 clb_status clb__bytes_range(const clb_bytes *bytes, size_t start, size_t end);
 
-/* Moves logical bytes [start, end), start < end, to a target. */
+/* --- Moving (move.c) -------------------------------------------------------- */
+
+/* Moves logical bytes [start, end), start < end, from where they are, data
+ * apart, to a target. */
 clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
                           const clb__target *target);
+
+/* The same in two steps: what is ordered before is seen; it does not wait.
+ * Every port that was ordered is got from, or dropped. */
+clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port);
+clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
+                                  size_t start, size_t end,
+                                  const clb__target *target);
+void clb__bytes_drop(clb_bytes *bytes, clb__port *port);
 
 /* The plan of that. */
 clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
@@ -84,8 +109,47 @@ double clb__seconds(void);
 void clb__bytes_log(const clb_bytes *bytes, clb_context *context,
                     const char *what, const clb__plan *plan, double since);
 
+/* --- Host copies (copy.c) --------------------------------------------------- */
+
+/* Room for a copy of a handle's bytes, counted as its context's. */
+clb_status clb__copy_make(const clb_bytes *bytes, clb__copy **out);
 clb__copy *clb__copy_retain(clb__copy *copy);
 void clb__copy_release(clb__copy *copy);
+bool clb__copy_shared(const clb__copy *copy);
+
+/* --- First access (fetch.c) ------------------------------------------------- */
+
+/* Becomes the one who brings *what, or finds, maybe after sleeping, that it is
+ * there.  Whoever has claimed settles. */
+clb_status clb__fetch_claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
+                            bool *mine);
+
+/* The same without waiting for another's: *mine is false then, too. */
+clb_status clb__fetch_try(clb_bytes *bytes, bool *mine);
+
+/* Ends a claim: copy, if not NULL, becomes the handle's data; the others go
+ * on. */
+void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy);
+
+/* Brings the bytes to the host, if they are not there. */
+clb_status clb__bytes_materialise(clb_bytes *bytes);
+
+/* What remains of that once claimed, through an ordered port or NULL. */
+clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port);
+
+/* Sleeps while an access is under way; CLB_TIMEOUT. */
+clb_status clb__fetch_wait(clb_bytes *bytes, uint64_t timeout_ns);
+
+/* --- Handles from handles (derive.c) ---------------------------------------- */
+
+/* A change of regions; false where the region cannot be changed so. */
+typedef bool (*clb__change)(const clb__region *from, const void *how,
+                            clb__region *to, clb__room *room);
+
+/* A handle of the changed regions, with what the parent has at this moment.
+ * CLB_UNSUPPORTED where the source's region cannot be changed so. */
+clb_status clb__bytes_derive(clb_bytes *parent, clb__change change,
+                             const void *how, size_t length, clb_bytes **out);
 
 /* A pointer for length 0. */
 extern unsigned char clb__nothing[64];

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "context.h"
+#include "pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +102,7 @@ static bool host_is_little(void) {
 static clb_status adopt_queue(clb_context *context, cl_command_queue queue) {
   cl_command_queue_properties properties = 0;
   cl_bool little = CL_TRUE;
+  cl_uint bits = 0;
   cl_int err;
 
   err = clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context->cl,
@@ -119,8 +121,12 @@ static clb_status adopt_queue(clb_context *context, cl_command_queue queue) {
     return clb__fail_cl(err, "clGetCommandQueueInfo");
   err = clGetDeviceInfo(context->device, CL_DEVICE_ENDIAN_LITTLE,
                         sizeof little, &little, NULL);
+  if (err == CL_SUCCESS)
+    err = clGetDeviceInfo(context->device, CL_DEVICE_MEM_BASE_ADDR_ALIGN,
+                          sizeof bits, &bits, NULL);
   if (err != CL_SUCCESS)
     return clb__fail_cl(err, "clGetDeviceInfo");
+  context->sub_alignment = bits < 8 ? 1 : bits / 8;
   context->out_of_order =
       (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
   context->same_endian = (little == CL_TRUE) == host_is_little();
@@ -193,6 +199,8 @@ void clb_context_release(clb_context *context) {
       atomic_fetch_sub_explicit(&context->refs, 1, memory_order_release) != 1)
     return;
   atomic_thread_fence(memory_order_acquire);
+  if (context->pooled)
+    clb__pool_leave();
   clb__staging_end(context);
   clb__park_end(context);
   let_go(context);

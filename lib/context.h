@@ -39,6 +39,9 @@ typedef struct clb__parked {
   cl_mem mem[2]; /* either may be NULL */
 } clb__parked;
 
+/* Memory from clb_host_alloc: host_alloc.c. */
+typedef struct clb__pinned clb__pinned;
+
 struct clb_context {
   atomic_size_t refs;
   cl_command_queue program; /* the program's queue */
@@ -47,6 +50,7 @@ struct clb_context {
   cl_context cl;
   cl_device_id device;
   bool same_endian; /* device and host */
+  size_t sub_alignment; /* bytes that a sub-buffer's origin is a multiple of */
 
   size_t chunk_size, staging_limit, host_limit;
   unsigned plans;
@@ -58,6 +62,8 @@ struct clb_context {
   clb__block *idle;       /* pinned and free */
   clb__block *aside;      /* in flight for all that is known */
   clb__parked *parked;
+  clb__pinned *pinned;
+  bool pooled; /* uses the pool of threads */
   clb_stats stats;
 
   pthread_mutex_t probe_lock;
@@ -144,10 +150,14 @@ clb_status clb__events_make(clb_context *context, cl_uint count,
 clb__events *clb__events_retain(clb__events *events);
 void clb__events_release(clb__events *events);
 
-/* Flushes their queues and waits until all are complete or one has failed. */
+/* Flushes their queues; waits until all are complete or one has failed, which
+ * is an error of both. */
+clb_status clb__events_flush(clb__events *events);
 clb_status clb__events_wait(clb__events *events);
 
-/* Waits for all that was enqueued on the program's queue. */
-clb_status clb__queue_wait(clb_context *context);
+/* A marker behind all that was enqueued on the program's queue, on its way; and
+ * waiting for it, which does not release it. */
+clb_status clb__queue_mark(clb_context *context, cl_event *marker);
+clb_status clb__marker_wait(cl_event marker);
 
 #endif

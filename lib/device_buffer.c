@@ -230,7 +230,7 @@ clb_status clb__source_map(const clb__source *source, uint64_t first,
   *out = calloc(1, sizeof **out);
   if (*out == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "mapping: no memory");
-  status = source->ops->open(&port);
+  status = clb__port_open(&port);
   if (status == CLB_OK)
     status = source->ops->map(&port, first, bytes, &mapped);
   if (status == CLB_OK) {

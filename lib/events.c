@@ -184,6 +184,15 @@ static clb_status look(clb__events *events, bool flush) {
   return CLB_OK;
 }
 
+clb_status clb__events_flush(clb__events *events) {
+  clb_status status;
+
+  pthread_mutex_lock(&events->lock);
+  status = look(events, true);
+  pthread_mutex_unlock(&events->lock);
+  return status;
+}
+
 clb_status clb__events_wait(clb__events *events) {
   unsigned round;
 
@@ -215,19 +224,25 @@ clb_status clb__events_wait(clb__events *events) {
   }
 }
 
-clb_status clb__queue_wait(clb_context *context) {
+clb_status clb__queue_mark(clb_context *context, cl_event *out) {
   cl_event marker;
   cl_int err = clEnqueueMarkerWithWaitList(context->program, 0, NULL, &marker);
-  cl_int end;
-  clb_status status;
 
   if (err != CL_SUCCESS)
     return clb__fail_cl(err, "clEnqueueMarkerWithWaitList");
   err = clFlush(context->program);
+  if (err != CL_SUCCESS) {
+    (void)clReleaseEvent(marker);
+    return clb__fail_cl(err, "clFlush");
+  }
+  *out = marker;
+  return CLB_OK;
+}
+
+clb_status clb__marker_wait(cl_event marker) {
+  cl_int end;
+
   /* How the marker ended says nothing: an earlier command that failed counts
    * as ended. */
-  status = err == CL_SUCCESS ? clb__event_wait(marker, &end)
-                             : clb__fail_cl(err, "clFlush");
-  (void)clReleaseEvent(marker);
-  return status;
+  return clb__event_wait(marker, &end);
 }

@@ -14,7 +14,15 @@
 typedef struct clb__source clb__source;
 typedef struct clb__source_ops clb__source_ops;
 typedef struct clb__file clb__file; /* source_file.c */
-typedef struct clb__host clb__host; /* source_host.c */
+
+/* Host memory that sources share; made and ended by source_host.c. */
+typedef struct clb__host {
+  atomic_size_t refs;
+  pthread_mutex_t lock;
+  unsigned char *data;
+  void (*release)(void *data, void *user);
+  void *user;
+} clb__host;
 
 enum {
   CLB__HOST_CANNOT_READ = 1, /* CL_MEM_HOST_WRITE_ONLY, _NO_ACCESS */
@@ -39,8 +47,10 @@ struct clb__source {
 typedef struct clb__port {
   const clb__source *source;
   clb__direction direction;
-  void *mapped; /* device: between map and unmap */
-  size_t size;  /* device: of the buffer; set by open */
+  bool ordered;
+  cl_event marker; /* device: of what is ordered; NULL: the list's events */
+  size_t size;     /* device: of the buffer */
+  void *mapped;    /* device: between map and unmap */
 } clb__port;
 
 struct clb__source_ops {
@@ -57,9 +67,12 @@ struct clb__source_ops {
   clb_status (*facts)(const clb__source *source, clb__direction direction,
                       clb__facts *facts);
 
-  /* Waits until the contents may be accessed; close checks, after a transfer
-   * that succeeded, that they were not changed meanwhile. */
-  clb_status (*open)(clb__port *port);
+  /* Notes what has to have ended before an access, and waits for it; what is
+   * ordered is awaited or dropped.  close checks, after a transfer that
+   * succeeded, that the contents were not changed meanwhile. */
+  clb_status (*order)(clb__port *port);
+  clb_status (*await)(clb__port *port);
+  void (*drop)(clb__port *port);
   clb_status (*close)(clb__port *port);
 
   /* Blocks for a transfer, as clb__staging_take and _give. */
@@ -83,6 +96,12 @@ struct clb__source_ops {
 };
 
 extern const clb__source_ops clb__device_ops, clb__file_ops, clb__host_ops;
+
+static inline clb_status clb__port_open(clb__port *port) {
+  clb_status status = port->source->ops->order(port);
+
+  return status == CLB_OK ? port->source->ops->await(port) : status;
+}
 
 static inline bool clb__source_is_device(const clb__source *source) {
   return source->ops == &clb__device_ops;
@@ -112,6 +131,13 @@ clb_status clb__source_file(const char *path, uint64_t offset, uint64_t length,
 
 /* place: CLB_PLACE_FOREIGN, or _HEAP for the library's own. */
 clb_status clb__source_host(void *data, clb_place place, clb__source *out);
+
+/* A source on memory that outlives it, in a host of the caller's; it is neither
+ * retained nor released. */
+clb__source clb__source_lent(clb__host *host, void *data);
+
+/* Whether other handles are on the same host memory. */
+bool clb__source_host_shared(const clb__source *source);
 
 /* Sets what is called at the end of a source that nobody shares yet. */
 void clb__source_host_release(clb__source *source,

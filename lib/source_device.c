@@ -54,16 +54,37 @@ static clb_status device_facts(const clb__source *source,
   return CLB_OK;
 }
 
-static clb_status device_open(clb__port *port) {
-  clb__events *after = port->source->u.device.after;
-  cl_int err = clGetMemObjectInfo(port->source->u.device.mem, CL_MEM_SIZE,
+static clb_status device_order(clb__port *port) {
+  const clb__source *source = port->source;
+  clb_status status;
+  cl_int err = clGetMemObjectInfo(source->u.device.mem, CL_MEM_SIZE,
                                   sizeof port->size, &port->size, NULL);
 
   if (err != CL_SUCCESS)
     return clb__fail_cl(err, "clGetMemObjectInfo");
   clb__park_sweep(context_of(port));
-  return after != NULL ? clb__events_wait(after)
-                       : clb__queue_wait(context_of(port));
+  port->marker = NULL;
+  status = source->u.device.after != NULL
+               ? clb__events_flush(source->u.device.after)
+               : clb__queue_mark(context_of(port), &port->marker);
+  port->ordered = status == CLB_OK;
+  return status;
+}
+
+static void device_drop(clb__port *port) {
+  if (port->marker != NULL)
+    (void)clReleaseEvent(port->marker);
+  port->marker = NULL;
+  port->ordered = false;
+}
+
+static clb_status device_await(clb__port *port) {
+  clb_status status = port->marker != NULL
+                          ? clb__marker_wait(port->marker)
+                          : clb__events_wait(port->source->u.device.after);
+
+  device_drop(port);
+  return status;
 }
 
 static clb_status device_close(clb__port *port) {
@@ -297,7 +318,9 @@ const clb__source_ops clb__device_ops = {
     .release = device_release,
     .lock = device_lock,
     .facts = device_facts,
-    .open = device_open,
+    .order = device_order,
+    .await = device_await,
+    .drop = device_drop,
     .close = device_close,
     .take = device_take,
     .give = device_give,

@@ -183,6 +183,10 @@ static clb_status file_flush(clb__port *port) {
   return CLB_OK;
 }
 
+static void file_drop(clb__port *port) {
+  (void)port;
+}
+
 static clb_status file_wait(clb__port *port, clb__block *block) {
   (void)port;
   (void)block;
@@ -195,7 +199,9 @@ const clb__source_ops clb__file_ops = {
     .release = file_release,
     .lock = file_lock,
     .facts = facts_of_file,
-    .open = file_check,
+    .order = file_flush,
+    .await = file_check,
+    .drop = file_drop,
     .close = file_check,
     .take = file_take,
     .give = file_give,

@@ -9,14 +9,6 @@
 
 #include <stdlib.h>
 
-struct clb__host {
-  atomic_size_t refs;
-  pthread_mutex_t lock;
-  unsigned char *data;
-  void (*release)(void *data, void *user);
-  void *user;
-};
-
 clb_status clb__source_host(void *data, clb_place place, clb__source *out) {
   clb__host *host = malloc(sizeof *host);
 
@@ -37,6 +29,17 @@ void clb__source_host_release(clb__source *source,
                               void (*release)(void *, void *), void *user) {
   source->u.host->release = release;
   source->u.host->user = user;
+}
+
+clb__source clb__source_lent(clb__host *host, void *data) {
+  host->data = data;
+  return (clb__source){.ops = &clb__host_ops,
+                       .u.host = host,
+                       .place = CLB_PLACE_HEAP};
+}
+
+bool clb__source_host_shared(const clb__source *source) {
+  return atomic_load_explicit(&source->u.host->refs, memory_order_acquire) != 1;
 }
 
 unsigned char *clb__source_address(const clb__source *source) {
@@ -72,9 +75,13 @@ static clb_status host_facts(const clb__source *source,
   return CLB_OK;
 }
 
-static clb_status host_open(clb__port *port) {
+static clb_status nothing(clb__port *port) {
   (void)port;
   return CLB_OK;
+}
+
+static void drop_nothing(clb__port *port) {
+  (void)port;
 }
 
 static clb_status host_map(clb__port *port, uint64_t first, size_t bytes,
@@ -90,8 +97,10 @@ const clb__source_ops clb__host_ops = {
     .release = host_release,
     .lock = host_lock,
     .facts = host_facts,
-    .open = host_open,
-    .close = host_open,
+    .order = nothing,
+    .await = nothing,
+    .drop = drop_nothing,
+    .close = nothing,
     .map = host_map,
-    .unmap = host_open,
+    .unmap = nothing,
 };

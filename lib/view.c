@@ -1,134 +1,211 @@
 /*
- * view.c - handles made from handles, and the snapshot.
+ * view.c - view, clone, split, slice, reshape: the changes that handles are
+ * made by.
  */
 #include "config.h"
 
 #include "bytes.h"
 
-#include <string.h>
+/* --- Ranges ----------------------------------------------------------------- */
 
-/* What the view has of its parent's host copy; with the parent's lock held. */
-static void share_copy(clb_bytes *parent, size_t start, clb_bytes *view) {
-  unsigned char *data = atomic_load(&parent->data);
+typedef struct range {
+  size_t start, length;
+} range;
 
-  if (data == NULL || view->length == 0)
-    return;
-  view->copy = clb__copy_retain(parent->copy);
-  atomic_init(&view->data, data + start);
-  if (view->copy != NULL)
-    atomic_init(&view->place, CLB_PLACE_HEAP);
-}
+static bool change_range(const clb__region *from, const void *how,
+                         clb__region *to, clb__room *room) {
+  const range *range = how;
 
-/* A range of a form: bytes in a row, or the form and a window on it. */
-static void shape_view(clb_bytes *view, const clb__form *form, size_t window,
-                       size_t length) {
-  unsigned d;
-
-  view->length = length;
-  view->origin = form->origin;
-  if (view->ndim == 1 && clb__form_contiguous(form)) {
-    view->origin += window;
-    view->elem_size = 1;
-    view->dims[0] = length;
-    clb__strides(view)[0] = 1;
-    return;
-  }
-  view->windowed = true;
-  view->window = window;
-  view->elem_size = form->run;
-  for (d = 0; d < form->ndim; d++) {
-    view->dims[d] = form->dim[d].n;
-    clb__strides(view)[d] = form->dim[d].stride;
-  }
-}
-
-/* The part of a handle's form that holds a range of its logical bytes. */
-static void form_of_range(const clb_bytes *bytes, size_t start, size_t length,
-                          clb__form *form, size_t *window) {
-  *window = bytes->window + start;
-  clb__bytes_form(bytes, form);
-  if (length > 0) {
-    clb__form_narrow(form, window, length);
-  } else {
-    form->ndim = 0;
-    *window = 0;
-  }
+  clb__region_range(from, range->start, range->length, to, room);
+  return true;
 }
 
 clb_status clb_bytes_view(clb_bytes *bytes, size_t start, size_t end,
                           clb_bytes **out) {
-  clb__source source;
-  clb__form form;
-  clb_bytes *view;
-  size_t window;
+  range how = {start, end - start};
   clb_status status;
 
   if (bytes == NULL || out == NULL)
     return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
                      bytes == NULL ? "bytes" : "out");
   status = clb__bytes_range(bytes, start, end);
-  if (status != CLB_OK)
-    return status;
-  form_of_range(bytes, start, end - start, &form, &window);
-  source = bytes->source;
-  status = source.ops->retain(&source);
-  if (status == CLB_OK)
-    status = clb__bytes_make(&source, form.ndim > 0 ? form.ndim : 1, &view);
-  if (status != CLB_OK)
-    return status;
-  shape_view(view, &form, window, end - start);
-  if (bytes->label != NULL && (view->label = strdup(bytes->label)) == NULL) {
-    clb_bytes_release(view);
-    return clb__fail(CLB_OUT_OF_MEMORY, "no memory for a label");
-  }
-  pthread_mutex_lock(clb__lock(bytes));
-  share_copy(bytes, start, view);
-  pthread_mutex_unlock(clb__lock(bytes));
-  *out = view;
-  return CLB_OK;
+  return status == CLB_OK ? clb__bytes_derive(bytes, change_range, &how,
+                                              end - start, out)
+                          : status;
 }
 
-/* The handle's strides and origin in the packed copy of a region of its
- * source. */
-static void rebase(clb_bytes *bytes, const clb__move *copied) {
-  ptrdiff_t *strides = clb__strides(bytes);
-  unsigned d;
-
-  if (copied->height == 1 && copied->depth == 1) {
-    bytes->origin -= copied->origin;
-    return;
-  }
-  bytes->origin = 0;
-  for (d = 0; d < bytes->ndim; d++) {
-    size_t n = clb__shape(bytes)[d], far = clb__abs_stride(strides[d]);
-    ptrdiff_t packed;
-    if (n == 1) { /* its stride says nothing */
-      strides[d] = 0;
-      continue;
-    }
-    packed = clb__move_stride(copied, (ptrdiff_t)far);
-    if (strides[d] < 0)
-      bytes->origin += (uint64_t)(n - 1) * (uint64_t)packed;
-    strides[d] = strides[d] < 0 ? -packed : packed;
-  }
-}
-
-clb_status clb_bytes_snapshot(clb_bytes *bytes) {
-  clb__source source;
-  clb__form form;
-  clb__move copied;
+/* A half with storage of its own, whatever the parent shares. */
+static clb_status own(clb_bytes *half) {
+  clb__copy *copy;
   clb_status status;
 
-  if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
-  if (!clb__source_is_device(&bytes->source) || bytes->length == 0)
+  if (half->length == 0)
     return CLB_OK;
-  clb__bytes_form(bytes, &form);
-  status = clb__source_snapshot(&bytes->source, &form, &source, &copied);
+  status = clb__copy_make(half, &copy);
+  if (status != CLB_OK)
+    return clb__bytes_blame(half, status, 0, half->length);
+  status = clb_bytes_copy_into(half, 0, copy->data, half->length);
+  if (status != CLB_OK) {
+    clb__copy_release(copy);
+    return status;
+  }
+  clb__copy_release(half->copy);
+  half->copy = copy;
+  atomic_store(&half->data, copy->data);
+  atomic_store(&half->place, CLB_PLACE_HEAP);
+  return CLB_OK;
+}
+
+clb_status clb_bytes_split(clb_bytes *bytes, size_t at, clb_split how,
+                           clb_bytes **left, clb_bytes **right) {
+  clb_bytes *a = NULL, *b = NULL;
+  clb_status status;
+
+  if (bytes == NULL || left == NULL || right == NULL)
+    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+                     bytes == NULL  ? "bytes"
+                     : left == NULL ? "left"
+                                    : "right");
+  if (how != CLB_SPLIT_SHARED && how != CLB_SPLIT_OWNED)
+    return clb__fail(CLB_INVALID_ARGUMENT, "no such split: %d", (int)how);
+  status = clb_bytes_view(bytes, 0, at, &a);
+  if (status == CLB_OK)
+    status = clb_bytes_view(bytes, at, bytes->length, &b);
+  if (status == CLB_OK && how == CLB_SPLIT_OWNED)
+    status = own(a);
+  if (status == CLB_OK && how == CLB_SPLIT_OWNED)
+    status = own(b);
+  if (status != CLB_OK) {
+    clb_bytes_release(a);
+    clb_bytes_release(b);
+    return status;
+  }
+  *left = a;
+  *right = b;
+  return CLB_OK;
+}
+
+/* --- Clones ----------------------------------------------------------------- */
+
+static bool change_nothing(const clb__region *from, const void *how,
+                           clb__region *to, clb__room *room) {
+  (void)how;
+  clb__region_clone(from, to, room);
+  return true;
+}
+
+clb_status clb_bytes_clone(clb_bytes *bytes, clb_bytes **out) {
+  if (bytes == NULL || out == NULL)
+    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+                     bytes == NULL ? "bytes" : "out");
+  return clb__bytes_derive(bytes, change_nothing, NULL, bytes->length, out);
+}
+
+/* --- Slices ----------------------------------------------------------------- */
+
+typedef struct slice {
+  size_t start[CLB__MAX_DIMS], count[CLB__MAX_DIMS];
+  ptrdiff_t step[CLB__MAX_DIMS];
+} slice;
+
+static bool change_slice(const clb__region *from, const void *how,
+                         clb__region *to, clb__room *room) {
+  const slice *slice = how;
+
+  if (from->windowed)
+    return false;
+  clb__region_slice(from, slice->start, slice->count, slice->step, to, room);
+  return true;
+}
+
+/* Elements from start on, in steps, that lie inside n. */
+static size_t fitting(size_t n, size_t start, ptrdiff_t step) {
+  size_t stride = clb__abs_stride(step);
+
+  if (start >= n)
+    return 0;
+  return (step > 0 ? n - 1 - start : start) / stride + 1;
+}
+
+static clb_status check_dimension(size_t d, size_t n, size_t start,
+                                  size_t count, ptrdiff_t step) {
+  if (start > n || count > fitting(n, start, step))
+    return clb__fail(CLB_OUT_OF_RANGE,
+                     "slice: dimension %zu of extent %zu has no %zu elements "
+                     "from %zu on in steps of %td",
+                     d, n, count, start, step);
+  return CLB_OK;
+}
+
+clb_status clb_bytes_slice(clb_bytes *bytes, const size_t *start,
+                           const size_t *count, const ptrdiff_t *step,
+                           clb_bytes **out) {
+  slice how;
+  clb_status status = CLB_OK;
+  size_t d, length;
+
+  if (bytes == NULL || out == NULL)
+    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+                     bytes == NULL ? "bytes" : "out");
+  if (bytes->at.windowed)
+    return clb__bytes_blame(
+        bytes,
+        clb__fail(CLB_UNSUPPORTED,
+                  "slice: a byte range of a strided handle has no dimensions"),
+        0, bytes->length);
+  length = bytes->at.elem_size;
+  for (d = 0; d < bytes->at.ndim && status == CLB_OK; d++) {
+    size_t n = bytes->at.shape[d];
+    how.start[d] = start != NULL ? start[d] : 0;
+    how.step[d] = step != NULL ? step[d] : 1;
+    if (how.step[d] == 0)
+      return clb__fail(CLB_INVALID_ARGUMENT,
+                       "slice: the step of dimension %zu is 0", d);
+    how.count[d] =
+        count != NULL ? count[d] : fitting(n, how.start[d], how.step[d]);
+    status = check_dimension(d, n, how.start[d], how.count[d], how.step[d]);
+    /* At most the parent's length, or 0 where a later count is 0. */
+    if (clb__mul_size(length, how.count[d], &length))
+      length = 0;
+  }
   if (status != CLB_OK)
     return clb__bytes_blame(bytes, status, 0, bytes->length);
-  rebase(bytes, &copied);
-  bytes->source.ops->release(&bytes->source);
-  bytes->source = source;
-  return CLB_OK;
+  return clb__bytes_derive(bytes, change_slice, &how, length, out);
+}
+
+/* --- Reshapes --------------------------------------------------------------- */
+
+typedef struct reshape {
+  size_t ndim;
+  const size_t *shape;
+  size_t elem_size;
+} reshape;
+
+static bool change_shape(const clb__region *from, const void *how,
+                         clb__region *to, clb__room *room) {
+  const reshape *reshape = how;
+
+  return !from->windowed &&
+         clb__region_reshape(from, reshape->ndim, reshape->shape,
+                             reshape->elem_size, to, room);
+}
+
+clb_status clb_bytes_reshape(clb_bytes *bytes, size_t ndim, const size_t *shape,
+                             size_t elem_size, clb_bytes **out) {
+  reshape how = {ndim, shape, elem_size};
+  clb_layout packed = {ndim, shape, NULL, elem_size, 0};
+  clb_status status;
+  size_t length;
+
+  if (bytes == NULL || out == NULL)
+    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+                     bytes == NULL ? "bytes" : "out");
+  status = clb__layout_check(&packed, SIZE_MAX, &length);
+  if (status == CLB_OK && length != bytes->length)
+    status = clb__fail(CLB_INVALID_ARGUMENT,
+                       "reshape: the new shape has %zu bytes, the handle %zu",
+                       length, bytes->length);
+  if (status != CLB_OK)
+    return clb__bytes_blame(bytes, status, 0, bytes->length);
+  return clb__bytes_derive(bytes, change_shape, &how, length, out);
 }

@@ -1,0 +1,139 @@
+/*
+ * pool.c - the library's own threads, for the whole process.
+ *
+ * Owns the threads and the list of jobs.
+ */
+#include "config.h"
+
+#include "pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define FEWEST_THREADS 2
+#define MOST_THREADS 4
+
+/* What the threads of one generation share; a generation ends with its last
+ * user, and may end after the next has begun. */
+typedef struct pool {
+  pthread_cond_t work;
+  clb__job *first, **last;
+  unsigned users, threads;
+  bool over;
+  pthread_t thread[MOST_THREADS];
+} pool;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pool *current;
+
+static void *work(void *user) {
+  pool *pool = user;
+
+  pthread_mutex_lock(&lock);
+  for (;;) {
+    clb__job *job = pool->first;
+    if (job != NULL) {
+      pool->first = job->next;
+      if (pool->first == NULL)
+        pool->last = &pool->first;
+      pthread_mutex_unlock(&lock);
+      job->run(job);
+      pthread_mutex_lock(&lock);
+    } else if (pool->over) {
+      break;
+    } else {
+      pthread_cond_wait(&pool->work, &lock);
+    }
+  }
+  if (--pool->threads > 0) {
+    pool = NULL;
+  }
+  pthread_mutex_unlock(&lock);
+  if (pool != NULL) { /* the last one out */
+    pthread_cond_destroy(&pool->work);
+    free(pool);
+  }
+  return NULL;
+}
+
+static unsigned wanted(void) {
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+  return cores < FEWEST_THREADS ? FEWEST_THREADS
+         : cores > MOST_THREADS ? MOST_THREADS
+                                : (unsigned)cores;
+}
+
+/* With the lock held; NULL if not even one thread could be started. */
+static pool *start(void) {
+  pool *pool = calloc(1, sizeof *pool);
+  sigset_t all, before;
+  unsigned i;
+
+  if (pool == NULL)
+    return NULL;
+  pthread_cond_init(&pool->work, NULL);
+  pool->last = &pool->first;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (i = 0; i < wanted(); i++) {
+    if (pthread_create(&pool->thread[i], NULL, work, pool) != 0)
+      break;
+    pool->threads++;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (pool->threads > 0)
+    return pool;
+  pthread_cond_destroy(&pool->work);
+  free(pool);
+  return NULL;
+}
+
+clb_status clb__pool_join(void) {
+  bool there;
+
+  pthread_mutex_lock(&lock);
+  if (current == NULL)
+    current = start();
+  there = current != NULL;
+  if (there)
+    current->users++;
+  pthread_mutex_unlock(&lock);
+  return there ? CLB_OK
+               : clb__fail(CLB_OUT_OF_MEMORY, "no thread could be started");
+}
+
+void clb__pool_leave(void) {
+  pthread_t thread[MOST_THREADS];
+  unsigned threads = 0, i;
+  pool *pool;
+
+  pthread_mutex_lock(&lock);
+  pool = current;
+  if (--pool->users == 0) {
+    current = NULL;
+    pool->over = true;
+    threads = pool->threads;
+    for (i = 0; i < threads; i++)
+      thread[i] = pool->thread[i];
+    pthread_cond_broadcast(&pool->work);
+  }
+  pthread_mutex_unlock(&lock);
+  for (i = 0; i < threads; i++)
+    if (pthread_equal(thread[i], pthread_self()))
+      pthread_detach(thread[i]); /* ends when the job is done */
+    else
+      pthread_join(thread[i], NULL);
+}
+
+void clb__pool_run(clb__job *job) {
+  job->next = NULL;
+  pthread_mutex_lock(&lock);
+  *current->last = job;
+  current->last = &job->next;
+  pthread_cond_signal(&current->work);
+  pthread_mutex_unlock(&lock);
+}

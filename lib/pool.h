@@ -1,0 +1,26 @@
+/*
+ * pool.h - the library's own threads.
+ *
+ * They start when the first job comes and end with the last user.  A job runs
+ * on one of them, with signals blocked; it may wait for a device, and nothing
+ * may wait for a job that is not running while holding what a job needs.
+ */
+#ifndef CLB_POOL_H
+#define CLB_POOL_H
+
+#include "error.h"
+
+typedef struct clb__job {
+  struct clb__job *next;
+  void (*run)(struct clb__job *job); /* frees the job, where it needs to be */
+} clb__job;
+
+/* One more user; and one less, which waits for the threads if it was the last,
+ * and is not one of them.  A user leaves when it has no jobs left. */
+clb_status clb__pool_join(void);
+void clb__pool_leave(void);
+
+/* Cannot fail: the threads are there since the join. */
+void clb__pool_run(clb__job *job);
+
+#endif
