@@ -103,8 +103,9 @@ static clb__move region_of(const clb__form *form, size_t size) {
 
   clb__form_span(form, &first, &bytes);
   clb__cursor_init(&cursor, &plan);
-  if (clb__cursor_peek(&cursor, &rect) && rect->last &&
-      rect->length == plan.end && rect->bytes <= bytes / 2 &&
+  /* A broadcast may have more bytes than a box. */
+  if (plan.end <= PTRDIFF_MAX && clb__cursor_peek(&cursor, &rect) &&
+      rect->last && rect->length == plan.end && rect->bytes <= bytes / 2 &&
       (rect->depth > 1 ? rect->slice_pitch <= size / rect->depth
                        : rect->row_pitch <= size / rect->height))
     return *rect;

@@ -294,9 +294,12 @@ void clb__storage_make(clb__storage *storage, const clb__form *box) {
 
 bool clb__form_apart(const clb__form *form) {
   clb__storage storage;
-  uint64_t span = form->run;
+  uint64_t first, bytes, span = form->run;
   unsigned i;
 
+  clb__form_span(form, &first, &bytes);
+  if (clb__form_length(form) > bytes)
+    return false;
   clb__storage_make(&storage, form);
   if (storage.nrepeat > 0)
     return false;

@@ -74,6 +74,40 @@ START_TEST(bad_names_are_refused)
 }
 END_TEST
 
+START_TEST(messages_are_one_line_whatever_the_name)
+{
+  struct model model = {0};
+
+  model_add_row(&model, "wing\n\x1b[2J\r", "U8", &one, "!", 1);
+  model_add_row(&model, "wing\n\x1b[2J\r", "U8", &one, "!", 1);
+  refused(model.tensors, 2, NULL, CLB_INVALID_ARGUMENT, "wing");
+  model.tensors[1].name = "other\nline";
+  model.tensors[1].dtype = "F\n33";
+  refused(model.tensors, 2, NULL, CLB_INVALID_ARGUMENT, "other");
+  model_give_back(&model);
+}
+END_TEST
+
+START_TEST(lengths_whose_sum_overflows_are_refused)
+{
+  static const size_t huge = SIZE_MAX / 8;
+  static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h",
+                                      "i", "j"};
+  struct model model = {0};
+  unsigned char byte = 0;
+
+  /* Never read. */
+  for (size_t i = 0; i < 10; i++) {
+    model.tensors[i] = (clb_tensor){names[i], "U8", 1, &huge, NULL};
+    ck_ok(clb_bytes_from_host(&byte, huge, NULL, NULL,
+                              &model.tensors[i].bytes));
+    model.count++;
+  }
+  refused(model.tensors, model.count, NULL, CLB_INVALID_ARGUMENT, NULL);
+  model_give_back(&model);
+}
+END_TEST
+
 START_TEST(names_alike_far_apart_are_refused)
 {
   static const char *const names[] = {"b", "twice", "c", "a", "d", "twice"};
@@ -254,6 +288,8 @@ int main(void)
   TCase *refusals = files_case(suite, "refusals", 20);
 
   tcase_add_test(refusals, bad_names_are_refused);
+  tcase_add_test(refusals, messages_are_one_line_whatever_the_name);
+  tcase_add_test(refusals, lengths_whose_sum_overflows_are_refused);
   tcase_add_test(refusals, names_alike_far_apart_are_refused);
   tcase_add_loop_test(refusals, names_that_are_no_text_are_refused, 0,
                       NO_TEXT);

@@ -297,7 +297,7 @@ static int mount_small_disk(const char *options)
 {
   if (mkdir("disk", 0755) != 0 || unshare(CLONE_NEWNS) != 0)
     return 0;
-  return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+  return mount("none", "/", "none", MS_REC | MS_PRIVATE, "") == 0 &&
          mount("none", "disk", "tmpfs", 0, options) == 0;
 }
 
