@@ -8,8 +8,8 @@
  * number of threads; or they are streamed through a small ring of pinned
  * memory and never held at all.
  *
- *     clb_context *context;
- *     clb_bytes *field;
+ *     clb_context *context = NULL;
+ *     clb_bytes *field = NULL;
  *     size_t shape[2] = {1080, 1917};
  *     ptrdiff_t strides[2] = {7936, 4};              // bytes: rows are padded
  *     clb_layout layout = {2, shape, strides, 4, 0};
@@ -19,7 +19,8 @@
  *         clb_bytes_from_buffer(context, buffer, &layout, &field) != CLB_OK ||
  *         clb_bytes_read(field, CLB_COPY, &data) != CLB_OK)
  *       fprintf(stderr, "%s\n", clb_error_message());
- *     fwrite(data, 1, clb_bytes_length(field), stdout);  // 1080 * 1917 * 4
+ *     else
+ *       fwrite(data, 1, clb_bytes_length(field), stdout);  // 1080 * 1917 * 4
  *     clb_bytes_release(field);
  *     clb_context_release(context);
  *
@@ -49,9 +50,9 @@
  *            the same object too.  The exceptions say "alone": they need the
  *            handle to oneself.  A child after fork() may not call.
  *   Sizes    are in bytes unless a comment says elements.
- *   Environment  CLBYTES_DEBUG is read when a context is made; "log" in it
- *            sends the context's log to stderr.  Nothing else is read, and
- *            nothing aborts or prints.
+ *   Environment  CLBYTES_DEBUG, a list of words with commas between, is read
+ *            when a context is made; the word "log" sends the context's log to
+ *            stderr.  Nothing else is read, and nothing aborts or prints.
  */
 #ifndef CLBYTES_H
 #define CLBYTES_H
@@ -157,7 +158,7 @@ enum {
 /*
  * Start from CLB_CONTEXT_OPTIONS_INIT and set what you need.  The caller
  * writes all members; they are read in clb_context_create() alone.  A zero
- * means: chosen for the device.
+ * means: chosen for the device, unless the member says otherwise.
  */
 typedef struct clb_context_options {
   size_t struct_size;    /* sizeof(clb_context_options) of the caller's header;
@@ -188,8 +189,8 @@ typedef struct clb_context_options {
  *   queue    the program's queue
  *   options  NULL: the defaults
  *   out      the context, to be released
- * CLB_INVALID_ARGUMENT  no command queue; options whose numbers contradict
- *                       each other
+ * CLB_INVALID_ARGUMENT  no command queue; a struct_size of 0, a chunk_size
+ *                       below 4096, a staging_limit below one chunk
  * CLB_UNSUPPORTED       an option or plan that this library does not know
  * CLB_DEVICE_ERROR      OpenCL refused something
  * CLB_OUT_OF_MEMORY
@@ -209,7 +210,7 @@ clb_context *clb_context_retain(clb_context *context);
 void clb_context_release(clb_context *context);
 
 /* Gives idle staging blocks and scratch buffers back.  Does not wait for
- * transfers that are running. */
+ * transfers that are running.  NULL is fine. */
 void clb_context_trim(clb_context *context);
 
 /* Written by the library; read through clb_context_stats(). */
@@ -317,8 +318,8 @@ clb_status clb_bytes_from_file(const char *path, uint64_t offset,
  *   data     length bytes that live, unchanged, until release is called; may
  *            be NULL if length is 0
  *   release  called once, when nothing uses data any more, on whichever thread
- *            gave up the last use; NULL: nothing is called.  Not called if
- *            this function fails
+ *            gave up the last use, with no lock held; NULL: nothing is called.
+ *            Not called if this function fails
  * CLB_OUT_OF_MEMORY
  */
 clb_status clb_bytes_from_host(void *data, size_t length,
@@ -326,7 +327,8 @@ clb_status clb_bytes_from_host(void *data, size_t length,
                                void *user, clb_bytes **out);
 
 /*
- * A handle on a copy of length bytes, made now.
+ * A handle on a copy of length bytes, made now.  data may be NULL if length
+ * is 0.
  * CLB_OUT_OF_MEMORY
  */
 clb_status clb_bytes_from_copy(const void *data, size_t length,
@@ -337,7 +339,8 @@ clb_bytes *clb_bytes_retain(clb_bytes *bytes);
 
 /*
  * One reference less; the last ends the pointers that reads of this handle
- * gave.  Never waits: what is in flight is finished by the context.
+ * gave.  Never waits, for what is in flight is finished by the context; only
+ * where it is also the context's last reference, as in clb_context_release().
  */
 void clb_bytes_release(clb_bytes *bytes);
 
@@ -374,13 +377,14 @@ size_t clb_bytes_alignment(const clb_bytes *bytes);
 /*
  * The logical shape, packed: strides NULL, offset 0.  A view of a byte range
  * has one dimension, of bytes.
- *   out  shape is borrowed from the handle
+ *   out  shape is borrowed from the handle, and lives as long
  */
 clb_status clb_bytes_layout(const clb_bytes *bytes, clb_layout *out);
 
 /*
  * The plan in words that a read would take now, such as
- * "rect 1080 x 7668 of pitch 7936, 2 chunks".
+ * "rect 1080 x 7668 of pitch 7936, 2 chunks"; "on the host" where nothing has
+ * to be brought, "nothing" for length 0.
  *   text, size  where to; cut to size - 1 characters and ended with NUL
  * CLB_INVALID_ARGUMENT  size 0
  * CLB_UNSUPPORTED       the context's plans carry no such layout
@@ -405,7 +409,7 @@ clb_status clb_bytes_plan(clb_bytes *bytes, char *text, size_t size);
 
 typedef enum clb_access {
   CLB_COPY,    /* a stable copy in the library's memory, made at the first
-                  call; a contiguous host source gives the caller's own */
+                  call; a host source gives the caller's own */
   CLB_NO_COPY, /* what is on the host already, else CLB_WOULD_COPY */
   CLB_MAP      /* the device's own memory, where mapping moves no bytes and the
                   handle is contiguous, else CLB_WOULD_COPY.  The pointer
@@ -415,8 +419,8 @@ typedef enum clb_access {
 
 /*
  * A pointer to the logical bytes.  CLB_COPY and CLB_NO_COPY give one pointer,
- * the same every time, CLB_MAP another; each is valid until the handle's last
- * release.  It is never NULL, for length 0 neither.  Of threads that arrive
+ * the same every time, CLB_MAP of a device handle another; each is valid until
+ * the handle's last release.  It is never NULL, for length 0 neither.  Of threads that arrive
  * together one transfers and the others sleep; a failed access leaves the
  * handle as it was, and each waiter makes its own try.
  *   data  the pointer; read-only
@@ -461,12 +465,12 @@ clb_status clb_bytes_stream(clb_bytes *bytes, size_t start, size_t end,
                             clb_sink sink, void *user);
 
 /*
- * From now on the handle, and views made of it later, have the device's
- * present contents: a copy on the device, ordered on the context's queue, so
- * that commands enqueued later are not seen.  On an in-order queue, for a
+ * From now on the device contents of the handle, and of views made of it later,
+ * are the present ones: a copy on the device, ordered on the context's queue,
+ * so that commands enqueued later are not seen.  On an in-order queue, for a
  * handle without a wait list, it returns at once; a list is waited for first;
- * an out-of-order queue gets a barrier before and after.  What is on the host
- * stays.  File and host sources: does nothing.  If the copy itself failed,
+ * an out-of-order queue gets a barrier before and after.  What a read
+ * brought to the host before stays, and later reads go on giving it.  File and host sources: does nothing.  If the copy itself failed,
  * reads are CLB_DEVICE_ERROR.
  * CLB_OUT_OF_MEMORY  no memory on the device, or none on the host
  * CLB_DEVICE_ERROR   an event of the list or an OpenCL call failed
@@ -493,8 +497,9 @@ clb_status clb_bytes_view(clb_bytes *bytes, size_t start, size_t end,
 /*
  * Writes the logical bytes of a handle into a buffer.  Every command whose
  * enqueue call on the context's queue returned before has ended first; the
- * bytes are visible to every command enqueued after the call returns.  Bytes
- * between the elements are not touched.
+ * bytes are visible to every command enqueued after the call returns.  Until
+ * then no other command may read or write the region.  Bytes between the
+ * elements are not touched.
  *   context  of the destination
  *   dst      a buffer or sub-buffer of the context's OpenCL context; it may be
  *            the one that the handle reads, overlapping too

@@ -51,21 +51,21 @@ static clb_status copy_make(const clb_bytes *bytes, clb__copy **out) {
   clb_context *context = clb__source_is_device(&bytes->source)
                              ? bytes->source.u.device.context
                              : NULL;
-  clb__copy *copy;
+  clb__copy *copy = malloc(sizeof *copy);
+  clb_status status;
   void *data;
 
-  if (context != NULL) {
-    clb_status status = clb__context_hold(context, bytes->length);
-    if (status != CLB_OK)
-      return status;
-  }
-  copy = malloc(sizeof *copy);
   if (copy == NULL || posix_memalign(&data, 64, bytes->length) != 0) {
     free(copy);
-    if (context != NULL)
-      clb__context_unhold(context, bytes->length);
     return clb__fail(CLB_OUT_OF_MEMORY, "no memory for %zu bytes",
                      bytes->length);
+  }
+  /* Counted once it is there: host_peak is of what was held. */
+  status = context != NULL ? clb__context_hold(context, bytes->length) : CLB_OK;
+  if (status != CLB_OK) {
+    free(data);
+    free(copy);
+    return status;
   }
   atomic_init(&copy->refs, 1);
   copy->context = clb_context_retain(context);
@@ -296,9 +296,11 @@ clb_status clb_bytes_copy_into(clb_bytes *bytes, size_t start, void *dst,
   if (bytes == NULL || (dst == NULL && length > 0))
     return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
                      bytes == NULL ? "bytes" : "dst");
-  if (clb__add_size(start, length, &end))
-    return clb__fail(CLB_OUT_OF_RANGE, "%zu bytes from %zu on overflow", length,
-                     start);
+  if (clb__add_size(start, length, &end)) {
+    status = clb__fail(CLB_OUT_OF_RANGE, "%zu bytes from %zu on overflow",
+                       length, start);
+    return clb__bytes_blame(bytes, status, 0, bytes->length);
+  }
   status = clb__bytes_range(bytes, start, end);
   if (status != CLB_OK || length == 0)
     return status;
@@ -316,12 +318,14 @@ static clb_status stream_host(clb_bytes *bytes, const unsigned char *data,
   size_t chunk = clb__source_is_device(&bytes->source)
                      ? bytes->source.u.device.context->chunk_size
                      : bytes->source.ops->chunk;
+  size_t at, piece;
 
-  while (start < end) {
-    size_t piece = end - start < chunk ? end - start : chunk;
-    if (target->sink(data + start, piece, target->user) != 0)
-      return clb__fail(CLB_CANCELLED, "stopped by the sink");
-    start += piece;
+  for (at = start; at < end; at += piece) {
+    piece = end - at < chunk ? end - at : chunk;
+    if (target->sink(data + at, piece, target->user) != 0) {
+      clb_status status = clb__fail(CLB_CANCELLED, "stopped by the sink");
+      return clb__bytes_blame(bytes, status, start, end);
+    }
   }
   return CLB_OK;
 }

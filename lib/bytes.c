@@ -8,10 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __GNUC__
-__attribute__((aligned(64)))
-#endif
-unsigned char clb__nothing[64];
+_Alignas(64) unsigned char clb__nothing[64];
 
 void clb__bytes_form(const clb_bytes *bytes, clb__form *form) {
   clb__form_make(form, bytes->ndim, clb__shape(bytes), clb__strides(bytes),
@@ -26,12 +23,15 @@ clb_status clb__bytes_blame(const clb_bytes *bytes, clb_status status,
 }
 
 clb_status clb__bytes_range(const clb_bytes *bytes, size_t start, size_t end) {
+  clb_status status;
+
   if (start <= end && end <= bytes->length)
     return CLB_OK;
-  return clb__fail(CLB_OUT_OF_RANGE, "%s%srange [%zu, %zu) is not inside %zu "
-                   "bytes",
-                   bytes->label != NULL ? bytes->label : "",
-                   bytes->label != NULL ? ": " : "", start, end, bytes->length);
+  status = clb__fail(CLB_OUT_OF_RANGE,
+                     "range [%zu, %zu) is not inside %zu bytes", start, end,
+                     bytes->length);
+  return bytes->label != NULL ? clb__fail_prefix(status, "%s", bytes->label)
+                              : status;
 }
 
 clb_status clb__bytes_make(clb__source *source, unsigned ndim,
@@ -122,20 +122,20 @@ static clb_status from_buffer(clb_context *context, cl_mem buffer,
   return status;
 }
 
-static clb_status check_made(const void *context, const char *what,
-                             const void *buffer, const void *out) {
+static clb_status check_made(const clb_context *context, cl_mem buffer,
+                             const void *out) {
   if (context != NULL && buffer != NULL && out != NULL)
     return CLB_OK;
   return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
                    context == NULL  ? "context"
-                   : buffer == NULL ? what
+                   : buffer == NULL ? "buffer"
                                     : "out");
 }
 
 clb_status clb_bytes_from_buffer(clb_context *context, cl_mem buffer,
                                  const clb_layout *layout, clb_bytes **out) {
   clb_bytes *bytes;
-  clb_status status = check_made(context, "buffer", buffer, out);
+  clb_status status = check_made(context, buffer, out);
 
   if (status == CLB_OK)
     status = from_buffer(context, buffer, layout, NULL, &bytes);
@@ -151,7 +151,7 @@ clb_status clb_bytes_from_buffer_after(clb_context *context, cl_mem buffer,
                                        clb_bytes **out) {
   clb__events *after;
   clb_bytes *bytes;
-  clb_status status = check_made(context, "buffer", buffer, out);
+  clb_status status = check_made(context, buffer, out);
 
   if (status == CLB_OK)
     status = clb__events_make(context, num_events, wait_list, &after);
@@ -168,13 +168,16 @@ clb_status clb_bytes_from_file(const char *path, uint64_t offset,
                                uint64_t length, clb_bytes **out) {
   clb__source source;
   clb_bytes *bytes;
-  clb_status status = check_made(path, "path", path, out);
+  clb_status status;
 
-  if (status != CLB_OK)
-    return status;
+  if (path == NULL || out == NULL)
+    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+                     path == NULL ? "path" : "out");
   if (length > SIZE_MAX)
-    return clb__fail(CLB_OUT_OF_RANGE, "%s: %llu bytes are more than SIZE_MAX",
-                     path, (unsigned long long)length);
+    return clb__fail_prefix(
+        clb__fail(CLB_OUT_OF_RANGE, "%llu bytes are more than SIZE_MAX",
+                  (unsigned long long)length),
+        "%s", path);
   status = clb__source_file(path, offset, length, &source);
   if (status == CLB_OK)
     status = make_flat(&source, offset, (size_t)length, &bytes);

@@ -14,8 +14,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Commands that may be in flight into one block. */
-#define CLB__BLOCK_EVENTS 64
+/* Moves that may be in flight to or from one block, and the commands that are:
+ * a move may be cut in three, and each goes through scratch by two. */
+#define CLB__BLOCK_MOVES 32
+#define CLB__BLOCK_EVENTS (CLB__BLOCK_MOVES * 6)
 
 /* A block of memory that commands move bytes to or from, and those that are in
  * flight. */
@@ -104,6 +106,13 @@ clb_status clb__staging_wait(clb__block *block);
 void clb__staging_trim(clb_context *context);
 void clb__staging_end(clb_context *context);
 
+/* Maps a region, waiting for it; unmaps, without waiting.  All maps and unmaps
+ * go through these: map.c says why. */
+clb_status clb__map(clb_context *context, cl_mem mem, cl_map_flags flags,
+                    size_t first, size_t bytes, void **data);
+cl_int clb__unmap(clb_context *context, cl_mem mem, void *data,
+                  cl_event *event);
+
 /* Takes the references of a node over, and releases them once its event has
  * ended; sweeping looks, ending waits. */
 void clb__park(clb_context *context, clb__parked *node);
@@ -116,10 +125,8 @@ void clb__park_end(clb_context *context);
  * CL_COMPLETE or negative.  Else its end cannot be seen. */
 clb_status clb__event_wait(cl_event event, cl_int *end);
 
-/* The same without an error: false where its end cannot be seen. */
-bool clb__event_await(cl_event event, cl_int *end);
-
-/* The same, however often waiting fails; false if it cannot even be asked. */
+/* Waits however often waiting fails; false if the event cannot even be asked.
+ * Sets no error. */
 bool clb__event_settle(cl_event event);
 
 /* Whether it has ended, without waiting; an event that cannot be asked has

@@ -36,22 +36,16 @@ static bool map_once(clb_context *context, cl_mem mem, size_t size,
                      void **address, double *ns) {
   double start = now_ns();
   cl_event event;
-  cl_int err, end = CL_COMPLETE;
-  bool mapped;
+  bool ended;
 
-  *address = clEnqueueMapBuffer(context->queue, mem, CL_FALSE, CL_MAP_READ, 0,
-                                size, 0, NULL, &event, &err);
-  if (err != CL_SUCCESS)
+  if (clb__map(context, mem, CL_MAP_READ, 0, size, address) != CLB_OK)
     return false;
-  mapped = clb__event_await(event, &end) && end == CL_COMPLETE;
-  (void)clReleaseEvent(event);
   *ns = now_ns() - start;
-  if (clEnqueueUnmapMemObject(context->queue, mem, *address, 0, NULL, &event) !=
-      CL_SUCCESS)
+  if (clb__unmap(context, mem, *address, &event) != CL_SUCCESS)
     return false;
-  mapped &= clb__event_await(event, &end);
+  ended = clb__event_settle(event);
   (void)clReleaseEvent(event);
-  return mapped;
+  return ended;
 }
 
 /* Whether two maps agree in address and time does not grow with size. */
@@ -78,6 +72,7 @@ static bool maps_in_place(clb_context *context, cl_mem mem, size_t large) {
 static clb_status probe(clb_context *context, clb__facts *facts) {
   cl_bool unified = CL_FALSE;
   cl_ulong largest = 0;
+  clb__error before;
   cl_mem mem;
   cl_int err;
 
@@ -101,9 +96,12 @@ static clb_status probe(clb_context *context, clb__facts *facts) {
                        largest < LARGE_MAP ? (size_t)largest : LARGE_MAP, NULL,
                        &err);
   if (err == CL_SUCCESS) {
+    clb__error_keep(&before);
     if (maps_in_place(context, mem,
                       largest < LARGE_MAP ? (size_t)largest : LARGE_MAP))
       facts->plans |= CLB_PLAN_MAP;
+    else
+      clb__error_put_back(&before);
     (void)clReleaseMemObject(mem);
   }
   return CLB_OK;

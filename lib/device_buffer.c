@@ -89,8 +89,9 @@ clb_status clb__source_buffer(clb_context *context, cl_mem buffer,
 /* --- Snapshot --------------------------------------------------------------- */
 
 /* A form as one rectangle of the source, where it is one and much smaller than
- * its span; else the whole span. */
-static clb__move region_of(const clb__form *form) {
+ * its span, and whose pitches lie whole in the buffer of size bytes (a driver
+ * asks for that); else the whole span. */
+static clb__move region_of(const clb__form *form, size_t size) {
   clb__plan plan = {.kind = CLB_PLAN_GATHER, .box_dims = CLB__MAX_DIMS,
                     .rects = true, .rect_dims = 2, .form = *form,
                     .end = clb__form_length(form),
@@ -102,8 +103,11 @@ static clb__move region_of(const clb__form *form) {
 
   clb__form_span(form, &first, &bytes);
   clb__cursor_init(&cursor, &plan);
-  if (clb__cursor_peek(&cursor, &rect) && rect->last &&
-      rect->length == plan.end && rect->bytes <= bytes / 2)
+  /* A broadcast may have more bytes than a box. */
+  if (plan.end <= PTRDIFF_MAX && clb__cursor_peek(&cursor, &rect) &&
+      rect->last && rect->length == plan.end && rect->bytes <= bytes / 2 &&
+      (rect->depth > 1 ? rect->slice_pitch <= size / rect->depth
+                       : rect->row_pitch <= size / rect->height))
     return *rect;
   span.origin = first;
   span.width = span.bytes = (size_t)bytes;
@@ -153,12 +157,16 @@ clb_status clb__source_snapshot(const clb__source *source,
                                 clb__move *copied) {
   clb_context *context = source->u.device.context;
   cl_mem from = source->u.device.mem, to = NULL;
-  clb__move move = region_of(form);
   clb__parked *node;
   clb_status status = CLB_OK;
   cl_event event = NULL;
+  clb__move move;
+  size_t size = 0;
   cl_int err;
 
+  if (!ASK(from, CL_MEM_SIZE, size, err))
+    return clb__fail_cl(err, "clGetMemObjectInfo");
+  move = region_of(form, size);
   node = calloc(1, sizeof *node);
   if (node == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "snapshot: no memory");
@@ -242,8 +250,7 @@ clb_status clb__source_map(const clb__source *source, uint64_t first,
 void clb__source_unmap(clb_context *context, void *data, clb__parked *node) {
   cl_event event;
 
-  if (clEnqueueUnmapMemObject(context->queue, node->mem[0], data, 0, NULL,
-                              &event) == CL_SUCCESS) {
+  if (clb__unmap(context, node->mem[0], data, &event) == CL_SUCCESS) {
     (void)clFlush(context->queue);
     node->event = event;
   }

@@ -45,6 +45,10 @@ clb_status clb__fail_prefix(clb_status status, const char *format, ...)
 void clb__error_save(clb__error *to, clb_status status);
 clb_status clb__error_restore(const clb__error *from);
 
+/* The thread's last error around something that may fail without harm. */
+void clb__error_keep(clb__error *to);
+void clb__error_put_back(const clb__error *from);
+
 /* "CL_OUT_OF_RESOURCES"; "unknown" for what no list has. */
 const char *clb__cl_name(cl_int code);
 

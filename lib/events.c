@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* How often an event may refuse to be asked before it is given up. */
+#define SETTLE_TRIES 20
+
 struct clb__events {
   atomic_size_t refs;
   pthread_mutex_t lock;
@@ -43,11 +46,6 @@ clb_status clb__event_wait(cl_event event, cl_int *end) {
                               : clb__fail_cl(err, "clGetEventInfo");
 }
 
-bool clb__event_await(cl_event event, cl_int *end) {
-  (void)clWaitForEvents(1, &event);
-  return status_of(event, end) == CL_SUCCESS && *end <= CL_COMPLETE;
-}
-
 /* Waits a little longer each time, up to a millisecond. */
 static void nap(unsigned round) {
   struct timespec time = {0, 1000L << (round < 10 ? round : 10)};
@@ -56,15 +54,18 @@ static void nap(unsigned round) {
 }
 
 bool clb__event_settle(cl_event event) {
-  cl_int status = CL_QUEUED;
-  unsigned round;
+  cl_int status;
+  unsigned round, refused = 0;
 
-  for (round = 0; !clb__event_await(event, &status); round++) {
+  for (round = 0; refused < SETTLE_TRIES; round++) {
+    (void)clWaitForEvents(1, &event);
     if (status_of(event, &status) != CL_SUCCESS)
-      return false;
+      refused++;
+    else if (status <= CL_COMPLETE)
+      return true;
     nap(round);
   }
-  return true;
+  return false;
 }
 
 clb_status clb__event_fail(cl_int end, const char *what) {

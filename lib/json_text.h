@@ -19,7 +19,8 @@ const char *clb__json_text_problem(const char *text, size_t length, size_t *at);
 /*
  * Writes a byte of a string as serde_json writes it, which is what the
  * format's own writer uses: escapes where JSON asks for them, the short ones
- * where there are, hexadecimal in lower case.  Returns the length; no NUL.
+ * where there are, hexadecimal in lower case.  Returns the length, which is 1
+ * for a byte that stays as it is; no NUL.
  */
 size_t clb__json_escape(unsigned char byte, char out[CLB__JSON_ESCAPE_MAX]);
 

@@ -7,7 +7,7 @@
 
 #include "layout.h"
 
-#include <string.h>
+#include <stdio.h>
 
 /* Bytes that the layout reaches before and after its first element's start;
  * false where they do not fit 64 bits. */
@@ -29,13 +29,30 @@ static bool reach(const clb_layout *layout, uint64_t *before, uint64_t *after) {
   return true;
 }
 
+static double far(const clb_layout *layout, size_t d) {
+  return (double)(layout->shape[d] - 1) *
+         (double)clb__abs_stride(layout->strides[d]);
+}
+
+/* Names the dimension that reaches furthest. */
+static clb_status reach_overflows(const clb_layout *layout) {
+  size_t d, worst = 0;
+
+  for (d = 1; d < layout->ndim; d++)
+    if (far(layout, d) > far(layout, worst))
+      worst = d;
+  return clb__fail(CLB_INVALID_LAYOUT,
+                   "layout: the reach overflows: dimension %zu of extent %zu "
+                   "has a stride of %td bytes",
+                   worst, layout->shape[worst], layout->strides[worst]);
+}
+
 static clb_status check_reach(const clb_layout *layout, uint64_t capacity,
                               size_t length) {
   uint64_t before = 0, after = length, end;
 
   if (layout->strides != NULL && !reach(layout, &before, &after))
-    return clb__fail(CLB_INVALID_LAYOUT,
-                     "layout: the reach of the strides overflows");
+    return reach_overflows(layout);
   if (before > layout->offset)
     return clb__fail(CLB_INVALID_LAYOUT,
                      "layout: offset %zu and negative strides reach %llu bytes "
@@ -49,6 +66,18 @@ static clb_status check_reach(const clb_layout *layout, uint64_t capacity,
                      layout->offset, (unsigned long long)after,
                      (unsigned long long)capacity);
   return CLB_OK;
+}
+
+/* "(8589934592, 8589934592)"; cut short where it is long. */
+static void shape_text(const clb_layout *layout, char *text, size_t size) {
+  size_t used = 1, d;
+
+  (void)snprintf(text, size, "(");
+  for (d = 0; d < layout->ndim && used < size; d++)
+    used += (size_t)snprintf(text + used, size - used, "%s%zu",
+                             d > 0 ? ", " : "", layout->shape[d]);
+  if (used < size)
+    (void)snprintf(text + used, size - used, ")");
 }
 
 clb_status clb__layout_check(const clb_layout *layout, uint64_t capacity,
@@ -76,11 +105,13 @@ clb_status clb__layout_check(const clb_layout *layout, uint64_t capacity,
     *length = 0;
     return CLB_OK;
   }
-  if (overflow)
+  if (overflow) {
+    char shape[256];
+    shape_text(layout, shape, sizeof shape);
     return clb__fail(CLB_INVALID_LAYOUT,
-                     "layout: the product of the shape and the element of %zu "
-                     "bytes overflows",
-                     layout->elem_size);
+                     "layout: shape %s of elements of %zu bytes overflows",
+                     shape, layout->elem_size);
+  }
   status = check_reach(layout, capacity, bytes);
   if (status == CLB_OK)
     *length = bytes;
@@ -263,9 +294,12 @@ void clb__storage_make(clb__storage *storage, const clb__form *box) {
 
 bool clb__form_apart(const clb__form *form) {
   clb__storage storage;
-  uint64_t span = form->run;
+  uint64_t first, bytes, span = form->run;
   unsigned i;
 
+  clb__form_span(form, &first, &bytes);
+  if (clb__form_length(form) > bytes)
+    return false;
   clb__storage_make(&storage, form);
   if (storage.nrepeat > 0)
     return false;

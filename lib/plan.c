@@ -106,7 +106,7 @@ clb_status clb__plan_choose(clb__plan *plan, const clb__facts *facts,
   plan->form = *form;
   plan->start = start;
   plan->end = end;
-  plan->chunk = chunk;
+  plan->chunk = chunk < PTRDIFF_MAX ? chunk : PTRDIFF_MAX; /* signed steps */
   plan->gap = (size_t)(facts->command_us * facts->link_gbs * 1e3);
 
   if (facts->plans & CLB_PLAN_MAP) {
@@ -175,7 +175,7 @@ void clb__plan_text(const clb__plan *plan, char *text, size_t size) {
   /* Whole rows go in a chunk where a row fits. */
   if (form->run > 0 && form->run < per_chunk)
     per_chunk -= per_chunk % form->run;
-  chunks = (bytes + per_chunk - 1) / per_chunk;
+  chunks = bytes / per_chunk + (bytes % per_chunk != 0);
 
   if (form->ndim == 0)
     (void)snprintf(text, size, "%s %zu bytes, %zu chunk%s", names, bytes,

@@ -13,7 +13,7 @@
 #include "json_memory.h"
 #include "json_text.h"
 
-#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +74,14 @@ static int refuse(decoder *d, clb_status status, const char *what) {
 static int no_memory(decoder *d) {
   d->status = clb__fail(CLB_OUT_OF_MEMORY, "no memory for the header");
   return 0;
+}
+
+static int unknown_dtype(decoder *d, const char *text, size_t length) {
+  char what[64];
+
+  (void)snprintf(what, sizeof what, "unknown dtype \"%.*s\"",
+                 length < 40 ? (int)length : 40, text);
+  return refuse(d, CLB_FORMAT_ERROR, what);
 }
 
 /* A value of a kind that does not belong where it stands. */
@@ -296,7 +304,7 @@ static int on_string(void *context, const unsigned char *string,
   if (d->place == ENTRY && d->key == DTYPE_KEY) {
     const clb__dtype *dtype = clb__dtype_find(text, length);
     if (dtype == NULL)
-      return refuse(d, CLB_FORMAT_ERROR, "an unknown dtype");
+      return unknown_dtype(d, text, length);
     d->entry.tensor.dtype = dtype->name;
     return 1;
   }

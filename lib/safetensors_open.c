@@ -134,7 +134,7 @@ static clb_status make_handles(clb_bytes *whole, size_t data,
 clb_status clb_safetensors_open(const char *path, clb_safetensors **out) {
   clb_safetensors *file = NULL;
   clb_bytes *whole = NULL;
-  size_t length;
+  size_t length = 0;
   clb_status status;
 
   if (path == NULL || out == NULL)

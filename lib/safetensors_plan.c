@@ -156,13 +156,16 @@ static int compare_keys(const void *a, const void *b) {
 }
 
 static clb_status check_pair(const clb_pair *pair, size_t index) {
-  if (pair->key == NULL || pair->value == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "metadata %zu: its %s is NULL",
-                     index, pair->key == NULL ? "key" : "value");
+  if (pair->key == NULL)
+    return clb__fail(CLB_INVALID_ARGUMENT, "metadata %zu: its key is NULL",
+                     index);
   if (clb__utf8_span(pair->key, strlen(pair->key)) != strlen(pair->key))
     return clb__fail(CLB_INVALID_ARGUMENT,
                      "metadata %zu: its key \"%.100s\" is not UTF-8", index,
                      pair->key);
+  if (pair->value == NULL)
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "metadata \"%.100s\": its value is NULL", pair->key);
   if (clb__utf8_span(pair->value, strlen(pair->value)) != strlen(pair->value))
     return clb__fail(CLB_INVALID_ARGUMENT,
                      "metadata \"%.100s\": its value is not UTF-8", pair->key);

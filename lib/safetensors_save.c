@@ -8,6 +8,7 @@
 
 #include <clbytes/safetensors.h>
 
+#include "checked.h"
 #include "error.h"
 #include "safetensors_plan.h"
 #include "savefile.h"
@@ -159,9 +160,11 @@ static clb_status save_plan(const char *path, const clb__file_plan *plan,
   file_sink to = {.err = 0};
   transfer t = {.sink = to_file, .user = &to, .options = options};
   bool durable = options->durable != 0;
-  clb_status status = clb__savefile_create(
-      path, plan->data_length + plan->head_length, durable, &to.file);
+  uint64_t size = UINT64_MAX; /* refused, as too large a sum is */
+  clb_status status;
 
+  (void)clb__add_u64(plan->data_length, plan->head_length, &size);
+  status = clb__savefile_create(path, size, durable, &to.file);
   if (status != CLB_OK)
     return status;
   status = stream_all(&t, plan);

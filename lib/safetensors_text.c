@@ -68,10 +68,18 @@ static void add_number(text *t, uint64_t number) {
 
 static void add_string(text *t, const char *string) {
   char out[CLB__JSON_ESCAPE_MAX];
+  const char *run = string; /* what needs no escape */
 
   add(t, "\"", 1);
-  for (; *string != '\0'; string++)
-    add(t, out, clb__json_escape((unsigned char)*string, out));
+  for (; *string != '\0'; string++) {
+    size_t length = clb__json_escape((unsigned char)*string, out);
+    if (length == 1)
+      continue;
+    add(t, run, (size_t)(string - run));
+    add(t, out, length);
+    run = string + 1;
+  }
+  add(t, run, (size_t)(string - run));
   add(t, "\"", 1);
 }
 

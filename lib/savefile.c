@@ -77,11 +77,12 @@ static clb_status open_directory(clb__savefile *file, bool durable) {
 
   if (directory == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "%s: no memory for the path",
-                     file->path);
+                     file->given);
   file->directory = open(directory, flags);
   free(directory);
   if (file->directory < 0)
-    return clb__fail_errno(CLB_IO_ERROR, errno, "%s: cannot open its directory",
+    return clb__fail_errno(CLB_IO_ERROR, errno,
+                           "%s: cannot open the directory of %s", file->given,
                            file->path);
   return CLB_OK;
 }
@@ -96,10 +97,10 @@ static clb_status look_at_target(const clb__savefile *file, bool *exists,
   *exists = fstatat(file->directory, target_name(file), &st,
                     AT_SYMLINK_NOFOLLOW) == 0;
   if (!*exists && errno != ENOENT)
-    return clb__fail_errno(CLB_IO_ERROR, errno, "%s", file->path);
+    return clb__fail_errno(CLB_IO_ERROR, errno, "%s", file->given);
   if (*exists && !S_ISREG(st.st_mode))
     return clb__fail(CLB_INVALID_ARGUMENT, "%s: not a regular file",
-                     file->path);
+                     file->given);
   if (*exists)
     *mode = st.st_mode & 07777;
   return CLB_OK;
@@ -143,7 +144,7 @@ static int still_named(const clb__savefile *file, int fd) {
 
 static clb_status in_the_way(const clb__savefile *file, int err) {
   return clb__fail_errno(CLB_IO_ERROR, err, "%s: its scratch file %s cannot be "
-                         "taken over", file->path, file->scratch);
+                         "taken over", file->given, file->scratch);
 }
 
 /* Waits for the saver whose scratch file is there; removes it if that left it
@@ -184,7 +185,7 @@ static clb_status take_scratch(clb__savefile *file, mode_t mode) {
     }
     if (file->fd < 0)
       return clb__fail_errno(CLB_IO_ERROR, errno,
-                             "%s: cannot make its scratch file %s", file->path,
+                             "%s: cannot make its scratch file %s", file->given,
                              file->scratch);
     /* A file system without locks still has O_EXCL. */
     if (lock(file->fd) != 0 || still_named(file, file->fd) == 1)
@@ -214,7 +215,7 @@ static clb_status find_room(const clb__savefile *file, uint64_t size) {
   return err == 0 ? CLB_OK
                   : clb__fail_errno(CLB_IO_ERROR, err,
                                     "%s: no room for %" PRIu64 " bytes",
-                                    file->path, size);
+                                    file->given, size);
 }
 
 /* --- From creation to the end --------------------------------------------- */
@@ -251,7 +252,8 @@ static clb_status create(clb__savefile *file, uint64_t size, bool durable) {
   file->scratch =
       scratch_name(target_name(file), name_max > 0 ? (size_t)name_max : 255);
   if (file->scratch == NULL)
-    return clb__fail(CLB_OUT_OF_MEMORY, "%s: no memory for a name", file->path);
+    return clb__fail(CLB_OUT_OF_MEMORY, "%s: no memory for a name",
+                     file->given);
   /* What is to have an old file's mode is nobody else's until it has it. */
   status = take_scratch(file, exists ? 0600 : 0666);
   return status == CLB_OK ? find_room(file, size) : status;
@@ -259,7 +261,7 @@ static clb_status create(clb__savefile *file, uint64_t size, bool durable) {
 
 clb_status clb__savefile_create(const char *path, uint64_t size, bool durable,
                                 clb__savefile *out) {
-  clb__savefile file = {NULL, NULL, -1, -1};
+  clb__savefile file = {path, NULL, NULL, -1, -1};
   clb_status status = check_path(path);
 
   if (status == CLB_OK)
@@ -307,17 +309,18 @@ static clb_status publish(const clb__savefile *file, bool durable) {
     return status;
   if (exists && fchmod(file->fd, mode) != 0)
     return clb__fail_errno(CLB_IO_ERROR, errno, "%s: cannot set its mode",
-                           file->path);
+                           file->given);
   if ((durable && fsync(file->fd) != 0) || close_duplicate(file->fd) != 0)
-    return clb__fail_errno(CLB_IO_ERROR, errno, "%s: cannot write", file->path);
+    return clb__fail_errno(CLB_IO_ERROR, errno, "%s: cannot write",
+                           file->given);
   /* If somebody removed it, its name may be another saver's by now. */
   if (still_named(file, file->fd) != 1)
     return clb__fail(CLB_IO_ERROR, "%s: its scratch file %s was removed",
-                     file->path, file->scratch);
+                     file->given, file->scratch);
   if (renameat(file->directory, file->scratch, file->directory,
                target_name(file)) != 0)
     return clb__fail_errno(CLB_IO_ERROR, errno, "%s: cannot rename %s to it",
-                           file->path, file->scratch);
+                           file->given, file->scratch);
   return CLB_OK;
 }
 
@@ -332,7 +335,7 @@ clb_status clb__savefile_commit(clb__savefile *file, bool durable) {
   if (durable && fsync(file->directory) != 0 && errno != EINVAL)
     status = clb__fail_errno(CLB_IO_ERROR, errno,
                              "%s is written, but its directory cannot be "
-                             "synced", file->path);
+                             "synced", file->given);
   finish(file);
   return status;
 }

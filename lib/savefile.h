@@ -10,8 +10,9 @@
 
 /* Fields are the functions' own. */
 typedef struct clb__savefile {
-  char *path;    /* of the target, symbolic links resolved; for messages */
-  char *scratch; /* the scratch file's name in the directory */
+  const char *given; /* the caller's path, for messages; must stay */
+  char *path;        /* of the target: symbolic links resolved */
+  char *scratch;     /* the scratch file's name in the directory */
   int directory, fd;
 } clb__savefile;
 

@@ -39,7 +39,8 @@ struct clb__source {
 typedef struct clb__port {
   const clb__source *source;
   clb__direction direction;
-  void *mapped; /* between map and unmap */
+  void *mapped; /* device: between map and unmap */
+  size_t size;  /* device: of the buffer; set by open */
 } clb__port;
 
 struct clb__source_ops {
@@ -56,8 +57,8 @@ struct clb__source_ops {
   clb_status (*facts)(const clb__source *source, clb__direction direction,
                       clb__facts *facts);
 
-  /* Waits until the contents may be accessed, and checks that they were not
-   * changed meanwhile; close is called after every open that succeeded. */
+  /* Waits until the contents may be accessed; close checks, after a transfer
+   * that succeeded, that they were not changed meanwhile. */
   clb_status (*open)(clb__port *port);
   clb_status (*close)(clb__port *port);
 

@@ -44,16 +44,23 @@ static clb_status device_facts(const clb__source *source,
                                clb__direction direction, clb__facts *facts) {
   clb_status status = clb__device_facts(source->u.device.context, facts);
 
-  if (status == CLB_OK && !host_may(source, direction)) {
+  if (status != CLB_OK)
+    return status;
+  if (!host_may(source, direction))
+    facts->command_us *= 2; /* through scratch */
+  /* A put maps for reading too: what is between the elements has to stay. */
+  if (!host_may(source, CLB__GET) || !host_may(source, direction))
     facts->plans &= ~(unsigned)CLB_PLAN_MAP;
-    facts->command_us *= 2;
-  }
-  return status;
+  return CLB_OK;
 }
 
 static clb_status device_open(clb__port *port) {
   clb__events *after = port->source->u.device.after;
+  cl_int err = clGetMemObjectInfo(port->source->u.device.mem, CL_MEM_SIZE,
+                                  sizeof port->size, &port->size, NULL);
 
+  if (err != CL_SUCCESS)
+    return clb__fail_cl(err, "clGetMemObjectInfo");
   clb__park_sweep(context_of(port));
   return after != NULL ? clb__events_wait(after)
                        : clb__queue_wait(context_of(port));
@@ -192,8 +199,8 @@ static cl_int start_through_scratch(clb__port *port, clb__block *block,
   return err;
 }
 
-static clb_status device_start(clb__port *port, clb__block *block,
-                               unsigned char *data, const clb__move *move) {
+static clb_status start_one(clb__port *port, clb__block *block,
+                            unsigned char *data, const clb__move *move) {
   const char *call;
   clb_status status;
   cl_int err;
@@ -208,6 +215,41 @@ static clb_status device_start(clb__port *port, clb__block *block,
     err = start_through_scratch(port, block, data, move, &call);
   }
   return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, call);
+}
+
+/* Whether the rows or slices, each with the whole of its pitch, are more than
+ * the buffer has. */
+static bool pitches_leave(const clb__port *port, const clb__move *move) {
+  if (move->depth > 1)
+    return move->slice_pitch > port->size / move->depth;
+  return move->height > 1 && move->row_pitch > port->size / move->height;
+}
+
+/* NVIDIA's driver refuses a rect whose last pitch ends past the buffer, though
+ * its last row does not (seen with 580.159): the last slice or row of such a
+ * one is a command of its own. */
+static clb_status device_start(clb__port *port, clb__block *block,
+                               unsigned char *data, const clb__move *move) {
+  clb__move first = *move, last = *move;
+  clb_status status;
+
+  if (!pitches_leave(port, move))
+    return start_one(port, block, data, move);
+  if (move->depth > 1) {
+    first.depth--;
+    last.depth = 1;
+    last.origin += (uint64_t)first.depth * move->slice_pitch;
+  } else {
+    first.height--;
+    last.height = 1;
+    last.origin += (uint64_t)first.height * move->row_pitch;
+  }
+  first.bytes = first.width * first.height * first.depth;
+  last.bytes = last.width * last.height * last.depth;
+  status = device_start(port, block, data, &first);
+  return status == CLB_OK
+             ? device_start(port, block, data + first.bytes, &last)
+             : status;
 }
 
 static clb_status device_flush(clb__port *port) {
@@ -225,27 +267,12 @@ static clb_status device_map(clb__port *port, uint64_t first, size_t bytes,
                              unsigned char **data) {
   cl_map_flags flags =
       port->direction == CLB__GET ? CL_MAP_READ : CL_MAP_READ | CL_MAP_WRITE;
-  cl_int err, end = CL_COMPLETE;
-  clb_status status;
-  cl_event event;
+  void *mapped;
+  clb_status status = clb__map(context_of(port), port->source->u.device.mem,
+                               flags, (size_t)first, bytes, &mapped);
 
-  port->mapped = clEnqueueMapBuffer(context_of(port)->queue,
-                                    port->source->u.device.mem, CL_FALSE, flags,
-                                    (size_t)first, bytes, 0, NULL, &event,
-                                    &err);
-  if (err != CL_SUCCESS)
-    return clb__fail_cl(err, "clEnqueueMapBuffer");
-  *data = port->mapped;
-  status = clb__event_wait(event, &end);
-  if (status == CLB_OK && end < CL_COMPLETE)
-    status = clb__event_fail(end, "clEnqueueMapBuffer");
-  (void)clReleaseEvent(event);
-  if (status != CLB_OK) {
-    clb__error cause;
-    clb__error_save(&cause, status);
-    (void)port->source->ops->unmap(port);
-    (void)clb__error_restore(&cause);
-  }
+  if (status == CLB_OK)
+    *data = port->mapped = mapped;
   return status;
 }
 
@@ -253,9 +280,8 @@ static clb_status device_unmap(clb__port *port) {
   clb_status status;
   cl_event event;
   cl_int end = CL_COMPLETE;
-  cl_int err = clEnqueueUnmapMemObject(context_of(port)->queue,
-                                       port->source->u.device.mem, port->mapped,
-                                       0, NULL, &event);
+  cl_int err = clb__unmap(context_of(port), port->source->u.device.mem,
+                          port->mapped, &event);
 
   if (err != CL_SUCCESS)
     return clb__fail_cl(err, "clEnqueueUnmapMemObject");

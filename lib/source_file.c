@@ -46,11 +46,11 @@ static clb_status open_regular(const char *path, clb__file *file) {
 
   file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file->fd < 0)
-    return clb__fail_errno(CLB_IO_ERROR, errno, "%s: open", path);
+    return clb__fail_errno(CLB_IO_ERROR, errno, "open");
   if (fstat(file->fd, &st) != 0)
-    return clb__fail_errno(CLB_IO_ERROR, errno, "%s: fstat", path);
+    return clb__fail_errno(CLB_IO_ERROR, errno, "fstat");
   if (!S_ISREG(st.st_mode))
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s: not a regular file", path);
+    return clb__fail(CLB_INVALID_ARGUMENT, "not a regular file");
   file->size = st.st_size;
   file->modified = st.st_mtim;
   return CLB_OK;
@@ -70,15 +70,15 @@ clb_status clb__source_file(const char *path, uint64_t offset, uint64_t length,
   if (status == CLB_OK && (clb__add_u64(offset, length, &end) ||
                            end > (uint64_t)file->size))
     status = clb__fail(CLB_OUT_OF_RANGE,
-                       "%s: %llu bytes at offset %llu are not inside the file "
-                       "of %lld",
-                       path, (unsigned long long)length,
-                       (unsigned long long)offset, (long long)file->size);
+                       "%llu bytes at offset %llu are not inside the file of "
+                       "%lld",
+                       (unsigned long long)length, (unsigned long long)offset,
+                       (long long)file->size);
   if (status != CLB_OK) {
     if (file->fd >= 0)
       close(file->fd);
     free(file);
-    return status;
+    return clb__fail_prefix(status, "%s", path);
   }
   pthread_mutex_init(&file->lock, NULL);
   out->ops = &clb__file_ops;
@@ -116,22 +116,26 @@ static clb_status facts_of_file(const clb__source *source,
   return CLB_OK;
 }
 
-static clb_status check_unchanged(clb__port *port) {
-  const clb__file *file = port->source->u.file;
+static clb_status check_unchanged(const clb__file *file) {
   struct stat st;
 
   if (fstat(file->fd, &st) != 0)
-    return clb__fail_errno(CLB_IO_ERROR, errno, "%s: fstat", file->path);
+    return clb__fail_errno(CLB_IO_ERROR, errno, "fstat");
   if (st.st_size != file->size)
     return clb__fail(CLB_IO_ERROR,
-                     "%s: changed since it was opened: %lld bytes, now %lld",
-                     file->path, (long long)file->size, (long long)st.st_size);
+                     "changed since it was opened: %lld bytes, now %lld",
+                     (long long)file->size, (long long)st.st_size);
   if (st.st_mtim.tv_sec != file->modified.tv_sec ||
       st.st_mtim.tv_nsec != file->modified.tv_nsec)
     return clb__fail(CLB_IO_ERROR,
-                     "%s: changed since it was opened: modification time",
-                     file->path);
+                     "changed since it was opened: modification time");
   return CLB_OK;
+}
+
+static clb_status file_check(clb__port *port) {
+  const clb__file *file = port->source->u.file;
+
+  return clb__fail_prefix(check_unchanged(file), "%s", file->path);
 }
 
 static clb__block *file_take(clb__port *port, bool must) {
@@ -143,12 +147,10 @@ static void file_give(clb__port *port, clb__block *block) {
   clb__block_free(block);
 }
 
-static clb_status file_start(clb__port *port, clb__block *block,
-                             unsigned char *data, const clb__move *move) {
-  const clb__file *file = port->source->u.file;
+static clb_status read_move(const clb__file *file, unsigned char *data,
+                            const clb__move *move) {
   size_t done = 0;
 
-  (void)block;
   while (done < move->bytes) {
     ssize_t got = pread(file->fd, data + done, move->bytes - done,
                         (off_t)(move->origin + done));
@@ -156,16 +158,24 @@ static clb_status file_start(clb__port *port, clb__block *block,
       continue;
     if (got < 0)
       return clb__fail_errno(CLB_IO_ERROR, errno,
-                             "%s: read of %zu bytes at %llu", file->path,
-                             move->bytes, (unsigned long long)move->origin);
+                             "read of %zu bytes at %llu", move->bytes,
+                             (unsigned long long)move->origin);
     if (got == 0)
       return clb__fail(CLB_IO_ERROR,
-                       "%s: ends at byte %llu, where %zu more were expected",
-                       file->path, (unsigned long long)(move->origin + done),
+                       "ends at byte %llu, where %zu more were expected",
+                       (unsigned long long)(move->origin + done),
                        move->bytes - done);
     done += (size_t)got;
   }
   return CLB_OK;
+}
+
+static clb_status file_start(clb__port *port, clb__block *block,
+                             unsigned char *data, const clb__move *move) {
+  const clb__file *file = port->source->u.file;
+
+  (void)block;
+  return clb__fail_prefix(read_move(file, data, move), "%s", file->path);
 }
 
 static clb_status file_flush(clb__port *port) {
@@ -185,8 +195,8 @@ const clb__source_ops clb__file_ops = {
     .release = file_release,
     .lock = file_lock,
     .facts = facts_of_file,
-    .open = check_unchanged,
-    .close = check_unchanged,
+    .open = file_check,
+    .close = file_check,
     .take = file_take,
     .give = file_give,
     .start = file_start,

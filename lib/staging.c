@@ -14,17 +14,6 @@
 /* Host pointers not aligned to this were seen to cost ten times. */
 #define PAGEABLE_ALIGNMENT 4096
 
-/* Whether a map or unmap of ours ended well. */
-static bool done(clb_context *context, cl_event event) {
-  cl_int end = CL_QUEUED;
-  bool ended;
-
-  (void)clFlush(context->queue); /* waiting flushes too: OpenCL 1.2, 5.13 */
-  ended = clb__event_await(event, &end) && end == CL_COMPLETE;
-  (void)clReleaseEvent(event);
-  return ended;
-}
-
 clb__block *clb__block_make(size_t size) {
   clb__block *block = calloc(1, sizeof *block);
   void *data;
@@ -56,25 +45,29 @@ static void destroy(clb_context *context, clb__block *block) {
   cl_event event = NULL;
 
   if (block->data != NULL &&
-      clEnqueueUnmapMemObject(context->queue, block->pinned, block->data, 0,
-                              NULL, &event) == CL_SUCCESS)
+      clb__unmap(context, block->pinned, block->data, &event) == CL_SUCCESS)
     (void)clFlush(context->queue);
   if (node != NULL) {
     node->event = event;
     node->mem[0] = block->pinned;
     clb__park(context, node);
   } else {
-    if (event != NULL)
-      (void)done(context, event);
+    if (event != NULL) {
+      (void)clb__event_settle(event);
+      (void)clReleaseEvent(event);
+    }
     (void)clReleaseMemObject(block->pinned);
   }
   block->data = NULL;
   clb__block_free(block);
 }
 
+/* NULL where the driver refuses pinned memory; the last error stays as it is,
+ * since the transfer goes on without. */
 static clb__block *make_pinned(clb_context *context) {
   clb__block *block = calloc(1, sizeof *block);
-  cl_event event;
+  clb__error before;
+  void *data;
   cl_int err;
 
   if (block == NULL)
@@ -87,13 +80,13 @@ static clb__block *make_pinned(clb_context *context) {
     free(block);
     return NULL;
   }
-  block->data = clEnqueueMapBuffer(context->queue, block->pinned, CL_FALSE,
-                                   CL_MAP_READ | CL_MAP_WRITE, 0, block->size,
-                                   0, NULL, &event, &err);
-  if (err != CL_SUCCESS)
-    block->data = NULL;
-  else if (done(context, event))
+  clb__error_keep(&before);
+  if (clb__map(context, block->pinned, CL_MAP_READ | CL_MAP_WRITE, 0,
+               block->size, &data) == CLB_OK) {
+    block->data = data;
     return block;
+  }
+  clb__error_put_back(&before);
   destroy(context, block);
   return NULL;
 }

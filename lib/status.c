@@ -158,20 +158,23 @@ clb_status clb__fail_cl(cl_int code, const char *call) {
 }
 
 clb_status clb__fail_prefix(clb_status status, const char *format, ...) {
-  char message[CLB__MESSAGE_SIZE + CLB__MESSAGE_SIZE / 2 + 2];
-  size_t used;
+  char message[CLB__MESSAGE_SIZE];
+  size_t cause = strlen(last.message), used;
   va_list args;
 
   if (status == CLB_OK || status == CLB_WOULD_COPY || status == CLB_TIMEOUT ||
       status == CLB_NOT_FOUND)
     return status;
+  /* The cause matters more than a long name before it, which gets what is
+   * left. */
+  if (cause + sizeof ": " >= sizeof message)
+    return set(status, last.cl, last.message);
   va_start(args, format);
-  /* The cause matters more than a long name before it. */
-  (void)vsnprintf(message, CLB__MESSAGE_SIZE / 2, format, args);
+  (void)vsnprintf(message, sizeof message - cause - strlen(": "), format, args);
   va_end(args);
   used = strlen(message);
-  (void)snprintf(message + used, sizeof message - used, ": %s", last.message);
-  message[CLB__MESSAGE_SIZE - 1] = '\0';
+  memcpy(message + used, ": ", 2);
+  memcpy(message + used + 2, last.message, cause + 1);
   one_line(message);
   return set(status, last.cl, message);
 }
@@ -191,4 +194,12 @@ clb_status clb__error_restore(const clb__error *from) {
   default:
     return set(from->status, from->cl, from->message);
   }
+}
+
+void clb__error_keep(clb__error *to) {
+  *to = last;
+}
+
+void clb__error_put_back(const clb__error *from) {
+  last = *from;
 }

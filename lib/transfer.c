@@ -73,7 +73,7 @@ static clb_status fill(getting *get, ring_slot *slot) {
   size_t at = 0;
 
   slot->moves = 0;
-  while (slot->moves < CLB__SLOT_MOVES &&
+  while (slot->moves < CLB__BLOCK_MOVES &&
          clb__cursor_peek(&get->ahead, &move) &&
          at + move->bytes <= slot->block->size) {
     clb_status status =

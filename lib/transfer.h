@@ -34,7 +34,4 @@ static inline size_t clb__placed(const clb__plan *plan, size_t bytes) {
   return plan->kind == CLB_PLAN_GATHER ? (bytes + 63) / 64 * 64 : bytes;
 }
 
-/* Moves started into one block; through scratch each has two commands. */
-#define CLB__SLOT_MOVES (CLB__BLOCK_EVENTS / 2)
-
 #endif

@@ -50,7 +50,7 @@ static clb_status fill(putting *put, clb__block *block) {
   unsigned moves = 0;
   size_t at = 0;
 
-  while (moves < CLB__SLOT_MOVES && clb__cursor_peek(&put->cursor, &next) &&
+  while (moves < CLB__BLOCK_MOVES && clb__cursor_peek(&put->cursor, &next) &&
          at + next->bytes <= block->size) {
     clb__move move = *next;
     clb__pick pick;

@@ -51,7 +51,8 @@ test -f "$tarball" || die "not one tarball in $build: $tarball"
 hide_autotools
 PATH=$root/hidden:$PATH
 export PATH
-step build-tarball "building $tarball without autotools" build_tarball "$tarball"
+step build-tarball "building $tarball without autotools" \
+  build_tarball "$tarball"
 test ! -e "$root/called" || die "autotools were called: $(cat "$root/called")"
 test -x "$root/prefix/bin/clbytes" || die "the command is not installed"
 "$root/prefix/bin/clbytes" --version

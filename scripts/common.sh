@@ -89,6 +89,8 @@ want_pocl() {
 
 want_to_check() {
   want check 'pkgconfig(check)' pkg-config --exists 'check >= 0.11'
+  want g++ gcc-c++ have c++
+  want mandoc mandoc have mandoc
   want python3 python3 have python3
 }
 

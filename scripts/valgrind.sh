@@ -18,11 +18,20 @@ build_tree
 pin_driver pocl
 
 # Scripts would only show that a shell is sound.
-test $# -gt 0 ||
-  set -- "$(sed -n 's/^TESTS = //p' "$build/Makefile" | head -n 1)"
+programs() {
+  # The make variables are for make.
+  # shellcheck disable=SC2016
+  printf 'programs:\n\t@echo $(filter-out %%.sh,$(TESTS))\n' |
+    make -s -C "$build" -f Makefile -f - programs
+}
+if test $# -eq 0; then
+  # Names of tests have no space in them.
+  # shellcheck disable=SC2046
+  set -- $(programs)
+fi
 
 memcheck="valgrind --quiet --error-exitcode=99 --leak-check=full"
-memcheck="$memcheck --errors-for-leak-kinds=definite"
+memcheck="$memcheck --show-leak-kinds=definite --errors-for-leak-kinds=definite"
 memcheck="$memcheck --suppressions=$top/tests/valgrind.supp"
 # A test's own time limit is for a bare processor.
 CK_TIMEOUT_MULTIPLIER=30

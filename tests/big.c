@@ -84,10 +84,8 @@ START_TEST(a_mapping_takes_no_longer_for_more_bytes)
     FIXTURE_SKIP("mapping moves bytes on this device");
   large = fixture_buffer(CL_MEM_READ_WRITE, NULL, size);
   small = fixture_buffer(CL_MEM_READ_WRITE, NULL, 4096);
-  ck_cl(clEnqueueFillBuffer(fx.queue, large, &value, 1, 0, size, 0, NULL,
-                            NULL));
-  ck_cl(clEnqueueFillBuffer(fx.queue, small, &value, 1, 0, 4096, 0, NULL,
-                            NULL));
+  fixture_fill(fx.queue, large, value, size, 0, NULL, NULL);
+  fixture_fill(fx.queue, small, value, 4096, 0, NULL, NULL);
   ck_cl(clFinish(fx.queue));
   median_map(small);
   small_median = median_map(small);

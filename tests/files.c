@@ -67,9 +67,11 @@ static int remove_entry(const char *path, const struct stat *status, int kind,
 
 int files_main(Suite *suite, int needs)
 {
-  const char *folder = getenv("TMPDIR");
+  const char *folder = getenv("CLBYTES_TEST_TMPDIR");
   int result;
 
+  if (folder == NULL)
+    folder = getenv("TMPDIR");
   if (snprintf(base, sizeof base, "%s/clbytes-test-XXXXXX",
                folder != NULL ? folder : "/tmp") >= (int)sizeof base ||
       mkdtemp(base) == NULL || chmod(base, 0755) != 0) {
@@ -134,8 +136,11 @@ void text_repeat(struct text *text, const char *string, size_t times)
 
 void file_write(const char *path, const void *data, size_t length)
 {
-  FILE *file = fopen(path, "wb");
+  FILE *file;
 
+  /* A file that is truncated is flushed to the disk by some systems. */
+  unlink(path);
+  file = fopen(path, "wb");
   ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
   ck_assert_uint_eq(fwrite(data, 1, length, file), length);
   ck_assert_int_eq(fclose(file), 0);

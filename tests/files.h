@@ -17,7 +17,8 @@
 TCase *files_case(Suite *suite, const char *name, double seconds);
 /* The same for fixture_case(). */
 TCase *files_case_device(Suite *suite, const char *name, double seconds);
-/* fixture_main() with what those cases need around it. */
+/* fixture_main() with what those cases need around it; the directories are in
+ * that of CLBYTES_TEST_TMPDIR, else TMPDIR, else /tmp. */
 int files_main(Suite *suite, int needs);
 
 /* The current directory, where a test is at home. */
@@ -38,6 +39,7 @@ void text_format(struct text *text, const char *format, ...)
   __attribute__((format(printf, 2, 3)));
 void text_repeat(struct text *text, const char *string, size_t times);
 
+/* A new file, also where there is one. */
 void file_write(const char *path, const void *data, size_t length);
 struct text file_read(const char *path);
 mode_t file_mode(const char *path);

@@ -234,6 +234,16 @@ size_t fixture_difference(const void *a, const void *b, size_t length)
   return i;
 }
 
+size_t fixture_other(const void *data, unsigned char value, size_t length)
+{
+  const unsigned char *bytes = data;
+  size_t i = 0;
+
+  while (i < length && bytes[i] == value)
+    i++;
+  return i;
+}
+
 /* splitmix64 (Steele, Lea, Flood 2014). */
 uint64_t fixture_random(uint64_t *state)
 {
@@ -317,6 +327,20 @@ void fixture_store(cl_mem buffer, const void *data, size_t size)
                             &event));
   ck_finished(event);
   ck_cl(clReleaseMemObject(copy));
+}
+
+void fixture_fill(cl_command_queue queue, cl_mem buffer, unsigned char value,
+                  size_t size, cl_uint num_events, const cl_event *wait_list,
+                  cl_event *event)
+{
+  unsigned char pattern[128];
+  size_t width = sizeof pattern;
+
+  memset(pattern, value, sizeof pattern);
+  while (size % width != 0)
+    width /= 2;
+  ck_cl(clEnqueueFillBuffer(queue, buffer, pattern, width, 0, size, num_events,
+                            wait_list, event));
 }
 
 cl_uint fixture_buffer_refs(cl_mem buffer)

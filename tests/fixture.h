@@ -153,6 +153,18 @@ uint64_t fixture_number(const char *name, uint64_t otherwise);
 /* Index of the first byte that differs; length if none does. */
 size_t fixture_difference(const void *a, const void *b, size_t length);
 
+/* Index of the first byte that is not value; length if none is. */
+size_t fixture_other(const void *data, unsigned char value, size_t length);
+
+/* A buffer has so many references, once what is in flight has ended and
+ * fx.context has looked. */
+#define ck_refs(buffer, count)                                                 \
+  do {                                                                         \
+    WAIT_UNTIL((clb_context_trim(fx.context),                                  \
+                fixture_buffer_refs(buffer) == (count)));                      \
+    ck_assert_uint_eq(fixture_buffer_refs(buffer), (count));                   \
+  } while (0)
+
 /* --- Bytes and buffers --------------------------------------------------- */
 
 /* Random numbers, the same for the same seed everywhere. */
@@ -170,6 +182,12 @@ cl_mem fixture_buffer(cl_mem_flags flags, const void *data, size_t size);
 void fixture_fetch(cl_mem buffer, void *data, size_t size);
 /* Writes all of data into the buffer, whatever its flags, and waits. */
 void fixture_store(cl_mem buffer, const void *data, size_t size);
+
+/* Fills the first size bytes, in the widest pattern that goes: drivers take a
+ * call a pattern.  Waits for nothing. */
+void fixture_fill(cl_command_queue queue, cl_mem buffer, unsigned char value,
+                  size_t size, cl_uint num_events, const cl_event *wait_list,
+                  cl_event *event);
 
 cl_uint fixture_buffer_refs(cl_mem buffer);
 cl_uint fixture_event_refs(cl_event event);

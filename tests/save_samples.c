@@ -34,6 +34,15 @@ enum { MOST = 256, LONGEST = 4096, RANK = 64 };
     }                                                                          \
   } while (0)
 
+#define NEED_CL(code)                                                          \
+  do {                                                                         \
+    cl_int code_ = (code);                                                     \
+    if (code_ != CL_SUCCESS) {                                                 \
+      fprintf(stderr, "%s is %d\n", #code, (int)code_);                        \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
 static void stop(const char *why)
 {
   fprintf(stderr, "save_samples: %s\n", why);
@@ -43,6 +52,58 @@ static void stop(const char *why)
 static unsigned char pattern(uint64_t seed, size_t i)
 {
   return (unsigned char)(seed * 131 + i * 7 + (i >> 8) * 13 + (i >> 16) * 29);
+}
+
+static void *checked_malloc(size_t length)
+{
+  void *memory = malloc(length > 0 ? length : 1);
+
+  if (memory == NULL)
+    stop("no memory");
+  return memory;
+}
+
+/* --- The device ----------------------------------------------------------- */
+
+static cl_context cl;
+static clb_context *context;
+
+/* Of the platform that the tests are for; fixture_probe() has seen it. */
+static cl_device_id find_device(void)
+{
+  const char *wanted = getenv("CLBYTES_TEST_PLATFORM");
+  cl_platform_id platforms[16];
+  cl_device_id device;
+  cl_uint count = 0;
+
+  NEED_CL(clGetPlatformIDs(16, platforms, &count));
+  for (cl_uint i = 0; i < count && i < 16; i++) {
+    char name[256] = "";
+
+    clGetPlatformInfo(platforms[i], CL_PLATFORM_NAME, sizeof name - 1, name,
+                      NULL);
+    if (strstr(name, wanted != NULL ? wanted : "Portable Computing Language") !=
+          NULL &&
+        clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &device, NULL) ==
+          CL_SUCCESS)
+      return device;
+  }
+  stop("no device");
+  return NULL;
+}
+
+static void make_context(void)
+{
+  cl_device_id device = find_device();
+  cl_command_queue queue;
+  cl_int code;
+
+  cl = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
+  NEED_CL(code);
+  queue = clCreateCommandQueue(cl, device, 0, &code);
+  NEED_CL(code);
+  NEED(clb_context_create(queue, NULL, &context));
+  clReleaseCommandQueue(queue);
 }
 
 /* --- Saving --------------------------------------------------------------- */
@@ -76,7 +137,7 @@ static size_t read_size(void)
 static char *unhex(const char *word)
 {
   size_t length = strcmp(word, "-") == 0 ? 0 : strlen(word) / 2;
-  char *text = fixture_malloc(length + 1);
+  char *text = checked_malloc(length + 1);
 
   for (size_t i = 0; i < length; i++) {
     unsigned byte;
@@ -104,7 +165,7 @@ static clb_bytes *read_handle(void)
   size_t size = read_size(), shape[RANK];
   ptrdiff_t strides[RANK];
   clb_layout layout = {0, shape, strides, 0, 0};
-  unsigned char *data = fixture_malloc(size);
+  unsigned char *data = checked_malloc(size);
   clb_bytes *bytes, *view;
 
   layout.elem_size = read_size();
@@ -121,9 +182,12 @@ static clb_bytes *read_handle(void)
   if (kind == 'h') {
     NEED(clb_bytes_from_host(data, size, free_data, NULL, &bytes));
   } else {
-    cl_mem buffer = fixture_buffer(CL_MEM_READ_WRITE, data, size);
+    cl_int code;
+    cl_mem buffer = clCreateBuffer(cl, CL_MEM_COPY_HOST_PTR, size, data,
+                                   &code);
 
-    NEED(clb_bytes_from_buffer(fx.context, buffer, &layout, &bytes));
+    NEED_CL(code);
+    NEED(clb_bytes_from_buffer(context, buffer, &layout, &bytes));
     clReleaseMemObject(buffer);
     free(data);
   }
@@ -173,7 +237,7 @@ static int save_table(const char *out)
 
   if (result != 0)
     return result;
-  fixture_setup();
+  make_context();
   while ((word = read_word()) != NULL) {
     if (tensor_count == MOST || pair_count == MOST)
       stop("too many lines");
@@ -188,7 +252,8 @@ static int save_table(const char *out)
   options.metadata_count = pair_count;
   NEED(clb_safetensors_save(out, tensors, tensor_count, &options));
   give_back();
-  fixture_teardown();
+  clb_context_release(context);
+  clReleaseContext(cl);
   return 0;
 }
 

@@ -376,7 +376,7 @@ run 2 'devices --chunk beyond --staging' devices --chunk 1M --staging 64K
 
 copy=$work/copy.safetensors
 run 0 'copy' copy --device "$platform" "$good" "$copy"
-for text in tensors bytes upload save 'staging peak' 'GB/s' \
+for text in "$platform" tensors bytes upload save 'staging peak' 'GB/s' \
   'host memory grown by'; do
   says out "$text"
 done

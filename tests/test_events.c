@@ -24,7 +24,7 @@ static void setup(void)
 static void teardown(void)
 {
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+  ck_refs(buffer, 1);
   ck_cl(clReleaseMemObject(buffer));
   free(contents);
   fixture_teardown();
@@ -197,7 +197,7 @@ START_TEST(a_list_that_is_none_is_refused)
   ck_assert_ptr_null(out);
   ck_assert_uint_eq(fixture_event_refs(events[0]), 1);
   ck_assert_uint_eq(fixture_event_refs(strange), 1);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+  ck_refs(buffer, 1);
   ck_cl(clSetUserEventStatus(strange, CL_COMPLETE));
   set_event(events[0], CL_COMPLETE);
   ck_cl(clReleaseEvent(events[0]));
@@ -229,7 +229,6 @@ START_TEST(a_list_that_failed_before_fails_every_access)
     for (int e = 0; e < 3; e++)
       ck_cl(clReleaseEvent(events[e]));
   }
-  ck_assert_uint_eq(fixture_stats().host_peak, 0);
   free(expected);
 }
 END_TEST
@@ -443,8 +442,7 @@ START_TEST(a_snapshot_waits_for_the_list)
   ck_ok(clb_bytes_snapshot(bytes));
   ck_assert_double_ge(fixture_seconds(), setter.at);
   join_setter(&setter);
-  ck_cl(clEnqueueFillBuffer(fx.queue, buffer, &value, 1, 0, SIZE, 0, NULL,
-                            NULL));
+  fixture_fill(fx.queue, buffer, value, SIZE, 0, NULL, NULL);
   ck_cl(clFinish(fx.queue));
   expect_read(bytes, contents, SIZE);
   clb_bytes_release(bytes);
@@ -465,8 +463,7 @@ START_TEST(a_producer_on_an_unflushed_queue_is_waited_for)
     clb_bytes *bytes;
 
     memset(expected, value, SIZE);
-    ck_cl(clEnqueueFillBuffer(producer, buffer, &value, 1, 0, SIZE, 0, NULL,
-                              &event));
+    fixture_fill(producer, buffer, value, SIZE, 0, NULL, &event);
     bytes = handle_after(value % 2 == 0 ? &layout : NULL, 1, &event);
     expect_stream(bytes, expected, clb_bytes_length(bytes));
     expect_read(bytes, expected, clb_bytes_length(bytes));
@@ -488,7 +485,7 @@ START_TEST(a_chain_of_unflushed_producers_is_waited_for)
   clb_bytes *bytes;
   cl_uchar value = 0;
 
-  ck_cl(clEnqueueFillBuffer(one, between, &value, 1, 0, SIZE, 0, NULL, NULL));
+  fixture_fill(one, between, value, SIZE, 0, NULL, NULL);
   ck_cl(clEnqueueCopyBuffer(one, from, between, 0, 0, SIZE, 0, NULL, &first));
   ck_cl(clEnqueueCopyBuffer(two, between, buffer, 0, 0, SIZE, 1, &first,
                             &list[0]));
@@ -520,8 +517,7 @@ static struct blocked block(cl_command_queue queue)
                             fixture_buffer(CL_MEM_READ_WRITE, NULL, 64)};
   cl_uchar value = 1;
 
-  ck_cl(clEnqueueFillBuffer(queue, blocked.other, &value, 1, 0, 64, 1,
-                            &blocked.gate, NULL));
+  fixture_fill(queue, blocked.other, value, 64, 1, &blocked.gate, NULL);
   return blocked;
 }
 
@@ -592,11 +588,16 @@ START_TEST(an_unrelated_command_that_fails_does_not_fail_a_read)
     FIXTURE_SKIP("no out-of-order queues");
   ck_ok(clb_context_create(queue, NULL, &context));
   for (int kind = 0; kind < 4; kind++) {
-    struct blocked blocked = block(queue);
-    unsigned char *got = fixture_malloc(SIZE);
+    struct blocked blocked;
     clb_bytes *bytes = NULL;
     struct setter setter;
 
+    if (kind == 3 && _i % 2 == 1 && fixture_is("Portable Computing")) {
+      fprintf(stderr, "skip: %s: a barrier behind a command that fails aborts "
+              "this driver\n", __func__);
+      break;
+    }
+    blocked = block(queue);
     ck_ok(clb_bytes_from_buffer(context, buffer, &layout, &bytes));
     start_setter(&setter, blocked.gate, -5);
     if (kind == 0)
@@ -614,7 +615,6 @@ START_TEST(an_unrelated_command_that_fails_does_not_fail_a_read)
       expect_copy_into(bytes, contents, size);
     clb_bytes_release(bytes);
     unblock(&blocked, CL_QUEUED);
-    free(got);
   }
   clb_context_release(context);
   ck_cl(clReleaseCommandQueue(queue));
@@ -700,8 +700,7 @@ START_TEST(a_read_waits_for_the_queue)
   ck_ok(clb_context_create(queue, NULL, &context));
   ck_ok(clb_bytes_from_buffer(context, buffer, NULL, &bytes));
   gate = user_event();
-  ck_cl(clEnqueueFillBuffer(queue, buffer, &value, 1, 0, SIZE, 1, &gate,
-                            NULL));
+  fixture_fill(queue, buffer, value, SIZE, 1, &gate, NULL);
   start_setter(&setter, gate, CL_COMPLETE);
   expect_read(bytes, expected, SIZE);
   ck_assert_double_ge(fixture_seconds(), setter.at);

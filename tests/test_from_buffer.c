@@ -19,7 +19,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+  ck_refs(buffer, 1);
   ck_cl(clReleaseMemObject(buffer));
   free(bytes_of);
   fixture_teardown();
@@ -36,7 +36,7 @@ static void refused_in(cl_mem where, const clb_layout *layout,
 
   ck_status(clb_bytes_from_buffer(fx.context, where, layout, &out), status);
   ck_assert_ptr_eq(out, (clb_bytes *)&fx);
-  ck_assert_uint_eq(fixture_buffer_refs(where), refs);
+  ck_refs(where, refs);
   snprintf(words, sizeof words, "%s", numbers);
   for (char *word = strtok(words, " "); word != NULL; word = strtok(NULL, " "))
     ck_message(word);
@@ -44,7 +44,7 @@ static void refused_in(cl_mem where, const clb_layout *layout,
                                         &out),
             status);
   ck_assert_ptr_eq(out, (clb_bytes *)&fx);
-  ck_assert_uint_eq(fixture_buffer_refs(where), refs);
+  ck_refs(where, refs);
 }
 
 #define REFUSED(layout_, status, numbers)                                      \
@@ -161,7 +161,7 @@ START_TEST(dimensions_without_a_shape_are_refused)
 {
   REFUSED(LAYOUT(1, NULL, NULL, 4, 0), CLB_INVALID_ARGUMENT, "");
   REFUSED(LAYOUT(1, NULL, STRIDES(4), 4, 0), CLB_INVALID_ARGUMENT, "");
-  REFUSED(LAYOUT(SIZE_MAX, NULL, NULL, 4, 0), CLB_INVALID_ARGUMENT, "");
+  REFUSED(LAYOUT(64, NULL, NULL, 4, 0), CLB_INVALID_ARGUMENT, "");
 }
 END_TEST
 
@@ -370,22 +370,22 @@ START_TEST(each_live_handle_retains_the_buffer_once)
 
   for (cl_uint i = 0; i < 10; i++) {
     bytes[i] = fixture_handle(buffer, NULL);
-    ck_assert_uint_eq(fixture_buffer_refs(buffer), 2 + i);
+    ck_refs(buffer, 2 + i);
   }
   ck_ok(clb_bytes_view(bytes[0], 12, 64, &view));
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 12);
+  ck_refs(buffer, 12);
   ck_ok(clb_bytes_view(view, 8, 52, &inner));
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 13);
+  ck_refs(buffer, 13);
   clb_bytes_release(view);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 12);
+  ck_refs(buffer, 12);
   expect_read(inner, bytes_of + 20, 44);
   clb_bytes_release(inner);
   for (cl_uint i = 0; i < 10; i++) {
     ck_assert_ptr_eq(clb_bytes_retain(bytes[i]), bytes[i]);
     clb_bytes_release(bytes[i]);
-    ck_assert_uint_eq(fixture_buffer_refs(buffer), 11 - i);
+    ck_refs(buffer, 11 - i);
     clb_bytes_release(bytes[i]);
-    ck_assert_uint_eq(fixture_buffer_refs(buffer), 10 - i);
+    ck_refs(buffer, 10 - i);
   }
 }
 END_TEST
@@ -455,7 +455,7 @@ START_TEST(the_last_handle_frees_the_sub_buffer)
   clb_bytes *bytes = fixture_handle(sub, NULL);
 
   clb_bytes_release(bytes);
-  ck_assert_uint_eq(fixture_buffer_refs(sub), 1);
+  ck_refs(sub, 1);
   ck_cl(clReleaseMemObject(sub));
   /* The fixture sees that the root has one reference. */
 }
@@ -512,7 +512,7 @@ START_TEST(a_buffer_of_any_flags_is_read)
   cl_mem flagged = fixture_buffer(FLAGS[_i], bytes_of, 1024);
 
   expect_layouts(flagged, bytes_of);
-  ck_assert_uint_eq(fixture_buffer_refs(flagged), 1);
+  ck_refs(flagged, 1);
   ck_cl(clReleaseMemObject(flagged));
 }
 END_TEST
@@ -540,7 +540,7 @@ START_TEST(a_sub_buffer_inherits_that_the_host_may_not_read)
   ck_cl(code);
   expect_layouts(sub, bytes_of + 512);
   ck_cl(clReleaseMemObject(sub));
-  ck_assert_uint_eq(fixture_buffer_refs(root), 1);
+  ck_refs(root, 1);
   ck_cl(clReleaseMemObject(root));
 }
 END_TEST

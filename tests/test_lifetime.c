@@ -290,7 +290,7 @@ START_TEST(many_handles_leave_memory_flat)
                   (fixture_rss() - rss) / 1024);
   clb_context_release(context);
   ck_assert_uint_eq(fixture_event_refs(done), 1);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+  ck_refs(buffer, 1);
   ck_cl(clReleaseEvent(done));
   ck_cl(clReleaseMemObject(buffer));
   free(expected);
@@ -326,7 +326,7 @@ START_TEST(labels_and_layouts_go_with_their_handle)
   if (fixture_measures_memory())
     ck_assert_uint_le(fixture_rss(), rss + (2 << 20));
   clb_context_release(context);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+  ck_refs(buffer, 1);
   ck_cl(clReleaseMemObject(buffer));
 }
 END_TEST
@@ -350,7 +350,7 @@ START_TEST(failed_creations_leave_nothing)
   if (fixture_measures_memory())
     ck_assert_uint_le(fixture_rss(), rss + (2 << 20));
   clb_context_release(context);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+  ck_refs(buffer, 1);
   ck_cl(clReleaseMemObject(buffer));
 }
 END_TEST

@@ -26,18 +26,18 @@ static void teardown(void)
 /* A fill of the whole buffer that nobody waits for, on its way at once. */
 static void start_fill(cl_command_queue queue, cl_uchar value)
 {
-  ck_cl(clEnqueueFillBuffer(queue, buffer, &value, 1, 0, SIZE, 0, NULL, NULL));
+  fixture_fill(queue, buffer, value, SIZE, 0, NULL, NULL);
   ck_cl(clFlush(queue));
 }
 
 static void expect_all(const void *data, size_t length, cl_uchar value,
                        const char *what, uint64_t try)
 {
-  const unsigned char *bytes = data;
+  size_t at = fixture_other(data, value, length);
 
-  for (size_t i = 0; i < length; i++)
-    ck_assert_msg(bytes[i] == value, "%s, try %ju: byte %zu of %zu is %u, "
-                  "not %u", what, (uintmax_t)try, i, length, bytes[i], value);
+  ck_assert_msg(at == length, "%s, try %ju: byte %zu of %zu is %u, not %u",
+                what, (uintmax_t)try, at, length,
+                ((const unsigned char *)data)[at], value);
 }
 
 /* Keeps the whole in mind, as a file would. */

@@ -461,7 +461,7 @@ START_TEST(random_layouts_are_what_the_walk_says)
     ck_assert_uint_eq(stats.host_bytes, 0);
     clb_context_release(slots[i].context);
   }
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+  ck_refs(buffer, 1);
   ck_cl(clReleaseMemObject(buffer));
   free(contents);
 }

@@ -20,7 +20,7 @@ static void setup(void)
 static void teardown(void)
 {
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+  ck_refs(buffer, 1);
   ck_cl(clReleaseMemObject(buffer));
   free(contents);
   fixture_teardown();
@@ -180,8 +180,7 @@ START_TEST(what_was_enqueued_before_is_seen)
       ck_ok(clb_bytes_from_buffer(context, buffer, strided ? &layout : NULL,
                                   &bytes));
       /* Enqueued after the handle was made, before it is read. */
-      ck_cl(clEnqueueFillBuffer(queue, buffer, &value, 1, 0, SIZE, 0, NULL,
-                                NULL));
+      fixture_fill(queue, buffer, value, SIZE, 0, NULL, NULL);
       memset(expected, value, SIZE);
       expect_read(bytes, expected, clb_bytes_length(bytes));
       clb_bytes_release(bytes);
@@ -388,16 +387,14 @@ START_TEST(a_mapping_sees_what_was_enqueued_before)
 {
   clb_bytes *bytes;
   cl_uchar value = 0x77;
-  const unsigned char *mapped;
+  const void *mapped;
 
   if (!fixture_maps())
     FIXTURE_SKIP("mapping moves bytes on this device");
   bytes = fixture_handle(buffer, NULL);
-  ck_cl(clEnqueueFillBuffer(fx.queue, buffer, &value, 1, 0, SIZE, 0, NULL,
-                            NULL));
+  fixture_fill(fx.queue, buffer, value, SIZE, 0, NULL, NULL);
   mapped = read_it(bytes, CLB_MAP);
-  for (size_t i = 0; i < SIZE; i++)
-    ck_assert_uint_eq(mapped[i], value);
+  ck_assert_uint_eq(fixture_other(mapped, value, SIZE), SIZE);
   clb_bytes_release(bytes);
 }
 END_TEST

@@ -224,7 +224,7 @@ START_TEST(read_and_rect_alone_carry_no_zero_or_negative_stride)
         ck_message("read");
       if ((few[i] & CLB_PLAN_RECT) != 0)
         ck_message("rect");
-      ck_message("5");
+      ck_message("stride");
       clb_bytes_release(bytes);
     }
   }

@@ -18,7 +18,8 @@ static void setup(void)
 static void teardown(void)
 {
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+  ck_cl(clFinish(fx.queue));
+  ck_refs(buffer, 1);
   ck_cl(clReleaseMemObject(buffer));
   free(contents);
   fixture_teardown();
@@ -26,7 +27,7 @@ static void teardown(void)
 
 static void overwrite(cl_command_queue queue, cl_uchar value)
 {
-  ck_cl(clEnqueueFillBuffer(queue, buffer, &value, 1, 0, SIZE, 0, NULL, NULL));
+  fixture_fill(queue, buffer, value, SIZE, 0, NULL, NULL);
 }
 
 static const struct {
@@ -144,8 +145,7 @@ START_TEST(it_returns_at_once_behind_a_pending_command)
   gate = clCreateUserEvent(fx.cl, &code);
   ck_cl(code);
   bytes = fixture_handle(buffer, NULL);
-  ck_cl(clEnqueueFillBuffer(fx.queue, buffer, &value, 1, 0, SIZE, 1, &gate,
-                            NULL));
+  fixture_fill(fx.queue, buffer, value, SIZE, 1, &gate, NULL);
   start = fixture_seconds();
   ck_ok(clb_bytes_snapshot(bytes));
   ck_assert_double_lt(fixture_seconds() - start, 2);

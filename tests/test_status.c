@@ -248,6 +248,10 @@ START_TEST(an_error_names_the_label)
   ck_ok(clb_bytes_set_label(bytes, big));
   ck_status(clb_bytes_copy_into(bytes, 0, big, 7), CLB_OUT_OF_RANGE);
   ck_message("xxxxxxxx");
+  ck_message("[0, 7)");
+  ck_status(clb_bytes_copy_into(bytes, 2, big, SIZE_MAX), CLB_OUT_OF_RANGE);
+  ck_message("xxxxxxxx");
+  ck_message("overflow");
   ck_ok(clb_bytes_set_label(bytes, "two\nlines"));
   ck_status(clb_bytes_copy_into(bytes, 0, big, 7), CLB_OUT_OF_RANGE);
   message = clb_error_message();

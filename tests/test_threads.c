@@ -40,7 +40,7 @@ static void teardown(void)
     ck_assert_uint_le(stats.staging_peak, 16384);
     clb_context_release(contexts[i]);
     ck_cl(clReleaseCommandQueue(queues[i]));
-    ck_assert_uint_eq(fixture_buffer_refs(buffers[i]), 1);
+    ck_refs(buffers[i], 1);
     ck_cl(clReleaseMemObject(buffers[i]));
     free(contents[i]);
   }

@@ -19,7 +19,7 @@ static void teardown(void)
 {
   if (fx.context != NULL)
     ck_assert_uint_eq(fixture_stats().host_bytes, 0);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+  ck_refs(buffer, 1);
   ck_cl(clReleaseMemObject(buffer));
   free(contents);
   fixture_teardown();
@@ -178,7 +178,7 @@ static void expect_refused(cl_mem where, const clb_layout *layout,
 
   ck_status(clb_bytes_upload(bytes, fx.context, where, layout), status);
   if (where != NULL)
-    ck_assert_uint_eq(fixture_buffer_refs(where), refs);
+    ck_refs(where, refs);
   expect_contents(buffer, contents, SIZE);
   clb_bytes_release(bytes);
   free(data);
@@ -449,7 +449,7 @@ START_TEST(a_buffer_of_any_flags_is_written)
     for (size_t i = 0; i < sizeof GOOD / sizeof *GOOD; i++)
       expect_upload(&GOOD[i], PLANS[p], flagged);
   }
-  ck_assert_uint_eq(fixture_buffer_refs(flagged), 1);
+  ck_refs(flagged, 1);
   ck_cl(clReleaseMemObject(flagged));
 }
 END_TEST
@@ -488,8 +488,7 @@ START_TEST(what_was_enqueued_before_is_overwritten)
   clb_bytes *bytes = copy_of(other, SIZE);
 
   for (cl_uchar value = 0; value < 20; value++) {
-    ck_cl(clEnqueueFillBuffer(fx.queue, buffer, &value, 1, 0, SIZE, 0, NULL,
-                              NULL));
+    fixture_fill(fx.queue, buffer, value, SIZE, 0, NULL, NULL);
     ck_ok(clb_bytes_upload(bytes, fx.context, buffer, NULL));
     ck_cl(clFinish(fx.queue));
     expect_contents(buffer, other, SIZE);
@@ -535,8 +534,7 @@ START_TEST(an_out_of_order_queue_works)
   bytes = copy_of(other, SIZE);
   ck_ok(clb_context_create(queue, NULL, &context));
   for (cl_uchar value = 0; value < 20; value++) {
-    ck_cl(clEnqueueFillBuffer(queue, buffer, &value, 1, 0, SIZE, 0, NULL,
-                              NULL));
+    fixture_fill(queue, buffer, value, SIZE, 0, NULL, NULL);
     ck_ok(clb_bytes_upload(bytes, context, buffer, NULL));
     ck_cl(clFinish(queue));
     expect_contents(buffer, other, SIZE);

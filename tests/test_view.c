@@ -19,7 +19,7 @@ static void teardown(void)
 {
   if (fx.context != NULL)
     ck_assert_uint_eq(fixture_stats().host_bytes, 0);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+  ck_refs(buffer, 1);
   ck_cl(clReleaseMemObject(buffer));
   free(contents);
   fixture_teardown();
@@ -129,10 +129,10 @@ START_TEST(tails_of_tails_of_16_floats_are_right)
   clb_bytes *from_3 = view_of(bytes, 12, 64);
   clb_bytes *from_5 = view_of(from_3, 8, 52);
 
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 4);
+  ck_refs(buffer, 4);
   clb_bytes_release(bytes);
   clb_bytes_release(from_3);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 2);
+  ck_refs(buffer, 2);
   expect_copy_into(from_5, contents + 20, 44);
   expect_read(from_5, contents + 20, 44);
   clb_bytes_release(from_5);
@@ -209,7 +209,7 @@ START_TEST(a_range_outside_is_refused)
   ck_status(clb_bytes_view(bytes, 0, 1, NULL), CLB_INVALID_ARGUMENT);
   ck_status(clb_bytes_view(NULL, 0, 0, &out), CLB_INVALID_ARGUMENT);
   ck_assert_ptr_null(out);
-  ck_assert_uint_eq(fixture_buffer_refs(buffer), 3);
+  ck_refs(buffer, 3);
   clb_bytes_release(view);
   clb_bytes_release(bytes);
 }

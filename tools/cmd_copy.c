@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "device_choice.h"
+#include "escape.h"
 #include "host_memory.h"
 #include "interrupt.h"
 #include "json.h"
@@ -268,7 +269,11 @@ static void print_figures(const struct copy *copy, const clb_stats *stats)
 {
   char text[TOOL_SIZE_TEXT];
 
-  printf("%-14s %zu\n", "tensors", copy->count);
+  printf("%-14s ", "device");
+  tool_escape_string(stdout, copy->device->name);
+  printf(" (");
+  tool_escape_string(stdout, copy->device->platform_name);
+  printf(")\n%-14s %zu\n", "tensors", copy->count);
   printf("%-14s %" PRIu64 " (%s)\n", "bytes", copy->bytes,
          tool_size_text(copy->bytes, text));
   print_phase(copy, "upload", &copy->upload);
@@ -301,6 +306,8 @@ static int print_figures_json(const struct copy *copy, const clb_stats *stats)
   tool_json_map(&json);
   tool_json_string(&json, "device");
   tool_json_string(&json, copy->device->name);
+  tool_json_string(&json, "platform");
+  tool_json_string(&json, copy->device->platform_name);
   tool_json_string(&json, "tensors");
   tool_json_size(&json, copy->count);
   tool_json_string(&json, "bytes");

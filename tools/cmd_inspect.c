@@ -82,7 +82,7 @@ static void print_metadata(const clb_safetensors *file)
   size_t count = clb_safetensors_metadata_count(file);
   clb_pair pair;
 
-  printf("metadata: %s\n", count == 0 ? "none" : "");
+  printf("metadata:%s\n", count == 0 ? " none" : "");
   for (size_t i = 0; i < count; i++)
     if (clb_safetensors_metadata_at(file, i, &pair) == CLB_OK) {
       printf("  ");

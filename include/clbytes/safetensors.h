@@ -34,7 +34,8 @@ typedef struct clb_tensor {
   const char *dtype;   /* the format's own name: "F32", "BF16", "I64", ... */
   size_t ndim;         /* dimensions of shape */
   const size_t *shape; /* extents, in elements of dtype; for a save NULL: the
-                          handle's own logical shape */
+                          handle's own logical shape; not NULL, and ndim 0, for
+                          a single element whatever the handle's shape */
   clb_bytes *bytes;    /* contents, in row-major order; little-endian */
 } clb_tensor;
 
@@ -76,6 +77,7 @@ typedef struct clb_save_options {
  * and its target is replaced.  The file has the mode of the one it replaces,
  * else 0666 less the umask.  Saving onto the file that the tensors are read
  * from works.
+ *   tensors  count of them; may be NULL if count is 0
  *   options  NULL: the defaults
  * CLB_INVALID_ARGUMENT  before anything is written: a name that is NULL, given
  *                       twice, "__metadata__" or not UTF-8; metadata likewise;
@@ -83,11 +85,14 @@ typedef struct clb_save_options {
  *                       the handle's length; path is no regular file
  * CLB_UNSUPPORTED       an option that this library does not know; a device
  *                       or host that is not little-endian
- * CLB_IO_ERROR          the file cannot be written; the message has the path
+ * CLB_IO_ERROR          the file cannot be written; the message has the path.
+ *                       (Where syncing the directory after the rename fails,
+ *                       the new file is in place, and may not last a crash.)
  * CLB_CANCELLED         progress stopped it
  * CLB_OUT_OF_MEMORY, and whatever reading a tensor returns; the message has
  *                       the tensor's name
- * Blocks; also while another process saves the same path.
+ * Blocks; also while another thread or process saves the same path, so progress
+ * and sinks must not save it.
  */
 clb_status clb_safetensors_save(const char *path, const clb_tensor *tensors,
                                 size_t count, const clb_save_options *options);
@@ -153,7 +158,7 @@ size_t clb_safetensors_metadata_count(const clb_safetensors *file);
 clb_status clb_safetensors_metadata_at(const clb_safetensors *file,
                                        size_t index, clb_pair *out);
 
-/* Closes the file and releases its handles.  NULL is fine. */
+/* Closes the file and releases its handles.  NULL is fine.  Alone. */
 void clb_safetensors_close(clb_safetensors *file);
 
 #ifdef __cplusplus
