@@ -240,6 +240,21 @@ typedef struct clb_stats {
 void clb_context_stats(const clb_context *context, clb_stats *out,
                        size_t out_size);
 
+/*
+ * Pinned memory of the caller's, for destinations that transfers reach fastest.
+ * It counts in no limit, and keeps the context alive until it is freed.
+ *   length  0 is allowed
+ *   out     aligned for any type; to be given to clb_host_free()
+ * CLB_OUT_OF_MEMORY  the driver has no such memory
+ * CLB_DEVICE_ERROR   mapping it failed
+ * Blocks until the memory is there.
+ */
+clb_status clb_host_alloc(clb_context *context, size_t length, void **out);
+
+/* Frees what clb_host_alloc() gave, of the same context.  NULL is fine.  Does
+ * not block. */
+void clb_host_free(clb_context *context, void *data);
+
 /* --- Layouts ------------------------------------------------------------- */
 
 /*
@@ -420,7 +435,7 @@ typedef enum clb_access {
 /*
  * A pointer to the logical bytes.  CLB_COPY and CLB_NO_COPY give one pointer,
  * the same every time, CLB_MAP of a device handle another; each is valid until
- * the handle's last release.  It is never NULL, for length 0 neither.  Of threads that arrive
+ * the handle is evicted, written to, detached or released for the last time.  It is never NULL, for length 0 neither.  Of threads that arrive
  * together one transfers and the others sleep; a failed access leaves the
  * handle as it was, and each waiter makes its own try.
  *   data  the pointer; read-only
@@ -435,6 +450,22 @@ clb_status clb_bytes_read(clb_bytes *bytes, clb_access access,
                           const void **data);
 
 /*
+ * A pointer to the logical bytes for writing: this handle's own, separated
+ * first where views or clones share it (the caller's memory, for a host source
+ * that no other handle is on).  What is written shows in this handle alone; to
+ * a device it goes by clb_bytes_upload().  After a write the host copy is the
+ * only truth: evict, snapshot and buffer are CLB_UNSUPPORTED, and CLB_MAP is
+ * CLB_NO_COPY.  After taking a view or a clone, call it again before writing
+ * on.  It ends the pointers that reads gave.
+ *   access  CLB_COPY; CLB_NO_COPY: CLB_WOULD_COPY if the bytes are not on the
+ *           host, or are shared
+ * CLB_INVALID_ARGUMENT  access CLB_MAP
+ * and those of clb_bytes_read().  Blocks.
+ * Alone.
+ */
+clb_status clb_bytes_write(clb_bytes *bytes, clb_access access, void **data);
+
+/*
  * Copies logical bytes [start, start + length) to dst, exactly that range.
  * Uses the host copy if there is one, else reads the device or file, each
  * time; keeps nothing.
@@ -445,6 +476,20 @@ clb_status clb_bytes_read(clb_bytes *bytes, clb_access access,
  */
 clb_status clb_bytes_copy_into(clb_bytes *bytes, size_t start, void *dst,
                                size_t length);
+
+/*
+ * Copies all logical bytes into memory in a layout of its own; bytes between
+ * the elements are not touched.
+ *   dst, dst_size  the memory; layout's reach must lie inside
+ *   layout         NULL: packed, of exactly dst_size bytes.  As in
+ *                  clb_bytes_upload(), its elements may not share bytes
+ * CLB_INVALID_ARGUMENT  the lengths differ
+ * CLB_INVALID_LAYOUT    as in clb_bytes_from_buffer(), or it overlaps itself
+ * and those of clb_bytes_read() but CLB_WOULD_COPY.  Blocks.
+ */
+clb_status clb_bytes_copy_into_layout(clb_bytes *bytes, void *dst,
+                                      size_t dst_size,
+                                      const clb_layout *layout);
 
 /*
  * Takes length bytes (at least 1) that are valid during the call.
@@ -465,6 +510,41 @@ clb_status clb_bytes_stream(clb_bytes *bytes, size_t start, size_t end,
                             clb_sink sink, void *user);
 
 /*
+ * Starts materialising, on a thread of the library's, and returns at once.  The
+ * first access is claimed and ordered when it returns: reads wait for it and
+ * enqueue nothing, and a command that waits for its event may write the region.
+ * A handle whose last reference is released meanwhile is not read.
+ *   done  NULL, or where a user event goes that ends when the bytes are on the
+ *         host (negative: it failed); to be released by the caller.  May stand
+ *         in the wait list of a command of the same OpenCL context.
+ * CLB_UNSUPPORTED    done for a handle that is not on a device
+ * CLB_OUT_OF_MEMORY  no memory, or no thread could be started
+ * CLB_DEVICE_ERROR   an event of the list or an OpenCL call failed
+ * What fails later is told by clb_bytes_wait().  Does not block.
+ */
+clb_status clb_bytes_prefetch(clb_bytes *bytes, cl_event *done);
+
+/*
+ * Waits for the access to the handle that is under way, if there is one.
+ *   timeout_ns  nanoseconds; 0: only looks; UINT64_MAX: for ever
+ * CLB_OK       nothing is under way, and the last prefetch did not fail
+ * CLB_TIMEOUT  it goes on
+ * and, after a prefetch that failed, its status, until a later access succeeds.
+ * Blocks, no longer than the time given.
+ */
+clb_status clb_bytes_wait(clb_bytes *bytes, uint64_t timeout_ns);
+
+/*
+ * Lets go of the handle's hold on a host copy, and ends its mapping: lazy
+ * again.  Storage that others share stays for them.  The caller's memory, and a
+ * copy made by clb_bytes_from_copy(), are where the contents are: they stay.
+ * CLB_UNSUPPORTED  the handle was written to: its copy is the only one
+ * Waits for a prefetch that is under way.
+ * Alone.
+ */
+clb_status clb_bytes_evict(clb_bytes *bytes);
+
+/*
  * From now on the device contents of the handle, and of views made of it later,
  * are the present ones: a copy on the device, ordered on the context's queue,
  * so that commands enqueued later are not seen.  On an in-order queue, for a
@@ -472,6 +552,7 @@ clb_status clb_bytes_stream(clb_bytes *bytes, size_t start, size_t end,
  * an out-of-order queue gets a barrier before and after.  What a read
  * brought to the host before stays, and later reads go on giving it.  File and host sources: does nothing.  If the copy itself failed,
  * reads are CLB_DEVICE_ERROR.
+ * CLB_UNSUPPORTED    the handle was written to
  * CLB_OUT_OF_MEMORY  no memory on the device, or none on the host
  * CLB_DEVICE_ERROR   an event of the list or an OpenCL call failed
  * Alone.
@@ -491,6 +572,100 @@ clb_status clb_bytes_snapshot(clb_bytes *bytes);
  */
 clb_status clb_bytes_view(clb_bytes *bytes, size_t start, size_t end,
                           clb_bytes **out);
+
+/*
+ * A handle of its own on elements start, start + step, ... of each dimension,
+ * with the dimensions kept.
+ *   start  the first element taken, for each dimension; NULL: 0
+ *   count  elements taken; NULL: all that fit in the step's direction
+ *   step   elements from one to the next, negative: backwards, never 0;
+ *          NULL: 1
+ * (arrays of as many as clb_bytes_layout() says.)
+ * CLB_INVALID_ARGUMENT  a step of 0
+ * CLB_OUT_OF_RANGE      an element outside its dimension; the message has the
+ *                       numbers
+ * CLB_UNSUPPORTED       a byte range of a strided handle
+ * CLB_OUT_OF_MEMORY
+ */
+clb_status clb_bytes_slice(clb_bytes *bytes, const size_t *start,
+                           const size_t *count, const ptrdiff_t *step,
+                           clb_bytes **out);
+
+/*
+ * A handle of its own on the same logical bytes in another shape, where strides
+ * can say it (numpy's rule for a reshape without a copy), in every state.
+ *   shape      ndim extents; NULL if ndim is 0
+ *   elem_size  bytes; may differ from the handle's
+ * CLB_INVALID_ARGUMENT  the shape has another number of bytes
+ * CLB_INVALID_LAYOUT    elem_size 0, more than 64 dimensions, an overflow
+ * CLB_UNSUPPORTED       strides cannot say it, or a byte range of a strided
+ *                       handle
+ * CLB_OUT_OF_MEMORY
+ */
+clb_status clb_bytes_reshape(clb_bytes *bytes, size_t ndim, const size_t *shape,
+                             size_t elem_size, clb_bytes **out);
+
+/*
+ * An independent handle on the same contents, with the same shape, label and
+ * host copy; a write to either separates them.
+ * CLB_OUT_OF_MEMORY
+ */
+clb_status clb_bytes_clone(clb_bytes *bytes, clb_bytes **out);
+
+typedef enum clb_split {
+  CLB_SPLIT_SHARED, /* two views */
+  CLB_SPLIT_OWNED   /* two handles whose contents are on the host, in storage
+                       of their own */
+} clb_split;
+
+/*
+ * The logical bytes before at and those from at on, as two handles; bytes
+ * itself stays as it is.
+ * CLB_INVALID_ARGUMENT  no such split
+ * CLB_OUT_OF_RANGE      at past the contents
+ * CLB_OUT_OF_MEMORY; CLB_SPLIT_OWNED: and those of clb_bytes_copy_into().
+ * Blocks for CLB_SPLIT_OWNED.
+ */
+clb_status clb_bytes_split(clb_bytes *bytes, size_t at, clb_split how,
+                           clb_bytes **left, clb_bytes **right);
+
+/* --- Taking out ---------------------------------------------------------- */
+
+/*
+ * Hands the host copy over, bringing it first: the storage itself where this
+ * handle alone holds it, else a copy.  The handle is lazy again where it was;
+ * one that was written to, or is on host memory, keeps its contents.
+ *   data    clb_bytes_length() bytes, aligned to 64; clb_free() them
+ *   length  how many
+ * The statuses of clb_bytes_read() but CLB_WOULD_COPY.  Blocks.
+ * Alone.
+ */
+clb_status clb_bytes_detach(clb_bytes *bytes, void **data, size_t *length);
+
+/* Frees what clb_bytes_detach() gave.  NULL is fine. */
+void clb_free(void *data);
+
+/*
+ * Whether two handles have the same logical bytes, whatever their shapes.
+ * Streams, keeps nothing, and stops at the first difference.
+ *   equal  1 or 0
+ * The statuses of clb_bytes_read() but CLB_WOULD_COPY.  Blocks.
+ */
+clb_status clb_bytes_equal(clb_bytes *a, clb_bytes *b, int *equal);
+
+/*
+ * What a kernel can use: a sub-buffer of exactly the contents where the device
+ * allows one there (CL_DEVICE_MEM_BASE_ADDR_ALIGN), made once a handle, else
+ * the root buffer and an offset.  Commands on it are ordered by the program;
+ * contents of a snapshot are there once its copy has ended, as on the context's
+ * queue.
+ *   buffer  retained for the caller, who releases it
+ *   offset  bytes from its start to the contents
+ * CLB_UNSUPPORTED   not on a device, not contiguous, or written to
+ * CLB_DEVICE_ERROR  an OpenCL call failed
+ * Does not block.
+ */
+clb_status clb_bytes_buffer(clb_bytes *bytes, cl_mem *buffer, size_t *offset);
 
 /* --- The other way ------------------------------------------------------- */
 

@@ -125,8 +125,10 @@ clb_status clb_bytes_stream(clb_bytes *bytes, size_t start, size_t end,
   status = clb__bytes_range(bytes, start, end);
   if (status != CLB_OK || start == end)
     return status;
+  clb_bytes_retain(bytes); /* the sink may release the program's last one */
   data = atomic_load(&bytes->data);
-  if (data == NULL)
-    return clb__bytes_get(bytes, start, end, &target);
-  return stream_host(bytes, data, start, end, &target);
+  status = data != NULL ? stream_host(bytes, data, start, end, &target)
+                        : clb__bytes_get(bytes, start, end, &target);
+  clb_bytes_release(bytes);
+  return status;
 }

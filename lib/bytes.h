@@ -83,16 +83,42 @@ clb_status clb__bytes_range(const clb_bytes *bytes, size_t start, size_t end);
 
 /* --- Moving (move.c) -------------------------------------------------------- */
 
-/* Moves logical bytes [start, end), start < end, from where they are, data
- * apart, to a target. */
+/* What the bytes of a handle are got from, data apart: its region of a host
+ * copy, else its source. */
+typedef struct clb__origin {
+  clb__source source;
+  const clb__region *at;
+  clb__host host; /* behind source, where it is a host copy */
+} clb__origin;
+
+/* An access: contents of one moment, counted and logged once, whatever the
+ * number of parts. */
+typedef struct clb__access {
+  clb_bytes *bytes;
+  clb__origin from;
+  clb__port port;
+  clb__plan plan; /* of all of it */
+  uint64_t link;
+  double since;
+} clb__access;
+
+/* Waits until logical bytes [start, end), start < end, may be read; moves parts
+ * of them to a target; counts.  The end is reached only if all went well. */
+clb_status clb__access_begin(clb__access *access, clb_bytes *bytes,
+                             size_t start, size_t end);
+clb_status clb__access_part(clb__access *access, size_t start, size_t end,
+                            const clb__target *target);
+clb_status clb__access_end(clb__access *access);
+
+/* The whole of an access in one part. */
 clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
                           const clb__target *target);
 
-/* The same in two steps: what is ordered before is seen; it does not wait.
- * Every port that was ordered is got from, or dropped. */
+/* The whole of a handle in two steps: what comes before it is noted, without
+ * waiting, and later it is got.  Every port that was ordered is got from, or
+ * dropped. */
 clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port);
 clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
-                                  size_t start, size_t end,
                                   const clb__target *target);
 void clb__bytes_drop(clb_bytes *bytes, clb__port *port);
 

@@ -166,6 +166,7 @@ clb_status clb__source_snapshot(const clb__source *source,
 
   if (!ASK(from, CL_MEM_SIZE, size, err))
     return clb__fail_cl(err, "clGetMemObjectInfo");
+  clb__park_sweep(context); /* snapshots that nobody reads end too */
   move = region_of(form, size);
   node = calloc(1, sizeof *node);
   if (node == NULL)

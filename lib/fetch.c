@@ -86,8 +86,10 @@ clb_status clb__fetch_try(clb_bytes *bytes, bool *mine) {
   return claim(bytes, &bytes->data, false, mine);
 }
 
-void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy) {
+void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
+                       clb__error *failure) {
   pthread_mutex_t *lock = clb__lock(bytes);
+  clb__error *old;
   clb__fetch *fetch;
 
   pthread_mutex_lock(lock);
@@ -95,6 +97,8 @@ void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy) {
     bytes->copy = copy;
     atomic_store(&bytes->data, copy->data);
   }
+  old = bytes->failure;
+  bytes->failure = failure;
   fetch = bytes->fetch;
   bytes->fetch = NULL;
   fetch->over = true;
@@ -103,9 +107,11 @@ void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy) {
   else
     fetch_free(fetch);
   pthread_mutex_unlock(lock);
+  free(old);
 }
 
 clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port) {
+  clb__error *failure = NULL;
   clb__copy *copy = NULL;
   clb_status status = clb__copy_make(bytes, &copy);
 
@@ -116,14 +122,16 @@ clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port) {
   } else {
     clb__target target = {.memory = copy->data};
     status = port != NULL
-                 ? clb__bytes_get_ordered(bytes, port, 0, bytes->length, &target)
+                 ? clb__bytes_get_ordered(bytes, port, &target)
                  : clb__bytes_get(bytes, 0, bytes->length, &target);
   }
   if (status != CLB_OK) {
     clb__copy_release(copy);
     copy = NULL;
+    if (port != NULL && (failure = malloc(sizeof *failure)) != NULL)
+      clb__error_save(failure, status);
   }
-  clb__fetch_settle(bytes, copy);
+  clb__fetch_settle(bytes, copy, failure);
   return status;
 }
 

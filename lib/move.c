@@ -30,14 +30,7 @@ void clb__bytes_log(const clb_bytes *bytes, clb_context *context,
   clb__context_log(context, line);
 }
 
-/* What the bytes of a handle are got from. */
-typedef struct origin {
-  clb__source source;
-  const clb__region *at;
-  clb__host host; /* behind source, where it is a host copy */
-} origin;
-
-static void find_origin(const clb_bytes *bytes, origin *from) {
+static void find_origin(const clb_bytes *bytes, clb__origin *from) {
   if (bytes->base == NULL) {
     from->source = bytes->source;
     from->at = &bytes->at;
@@ -47,7 +40,7 @@ static void find_origin(const clb_bytes *bytes, origin *from) {
   }
 }
 
-static clb_status choose(const origin *from, size_t start, size_t end,
+static clb_status choose(const clb__origin *from, size_t start, size_t end,
                          clb__plan *plan) {
   const clb__source *source = &from->source;
   size_t chunk = source->ops->chunk;
@@ -66,75 +59,106 @@ static clb_status choose(const origin *from, size_t start, size_t end,
 
 clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
                              clb__plan *plan) {
-  origin from;
+  clb__origin from;
 
   find_origin(bytes, &from);
   return choose(&from, start, end, plan);
 }
 
-/* Through a port that is open or, if ordered, is about to be. */
-static clb_status get(clb_bytes *bytes, const origin *from, clb__port *port,
-                      size_t start, size_t end, const clb__target *target) {
-  const clb__source_ops *ops = from->source.ops;
-  double since = clb__seconds();
-  uint64_t link = 0;
-  clb__plan plan;
-  clb_status status = choose(from, start, end, &plan);
+static void prepare(clb__access *access, clb_bytes *bytes) {
+  access->bytes = bytes;
+  find_origin(bytes, &access->from);
+  access->link = 0;
+  access->since = clb__seconds();
+}
 
-  if (status == CLB_OK) {
-    if (!port->ordered)
-      status = ops->order(port);
-    if (status == CLB_OK)
-      status = ops->await(port);
-  } else if (port->ordered) {
-    ops->drop(port);
-  }
+clb_status clb__access_begin(clb__access *access, clb_bytes *bytes,
+                             size_t start, size_t end) {
+  clb_status status;
+
+  prepare(access, bytes);
+  access->port =
+      (clb__port){.source = &access->from.source, .direction = CLB__GET};
+  status = choose(&access->from, start, end, &access->plan);
   if (status == CLB_OK)
-    status = clb__transfer_get(port, &plan, target, &link);
-  if (status == CLB_OK)
-    status = ops->close(port);
-  if (status != CLB_OK)
-    return clb__bytes_blame(bytes, status, start, end);
-  if (clb__source_is_device(&from->source)) {
-    clb_context *context = from->source.u.device.context;
-    clb__context_count(context, plan.kind, end - start, link);
-    clb__bytes_log(bytes, context, "", &plan, since);
+    status = clb__port_open(&access->port);
+  return clb__bytes_blame(bytes, status, start, end);
+}
+
+clb_status clb__access_part(clb__access *access, size_t start, size_t end,
+                            const clb__target *target) {
+  size_t window = access->from.at->window;
+  clb__plan part = access->plan;
+  uint64_t link = 0;
+  clb_status status;
+
+  part.start = window + start;
+  part.end = window + end;
+  status = clb__transfer_get(&access->port, &part, target, &link);
+  access->link += link;
+  return clb__bytes_blame(access->bytes, status, start, end);
+}
+
+clb_status clb__access_end(clb__access *access) {
+  const clb__source *source = &access->from.source;
+  const clb__plan *plan = &access->plan;
+  size_t window = access->from.at->window;
+  clb_status status = source->ops->close(&access->port);
+
+  if (status == CLB_OK && clb__source_is_device(source)) {
+    clb_context *context = source->u.device.context;
+    clb__context_count(context, plan->kind, plan->end - plan->start,
+                       access->link);
+    clb__bytes_log(access->bytes, context, "", plan, access->since);
   }
-  return CLB_OK;
+  return clb__bytes_blame(access->bytes, status, plan->start - window,
+                          plan->end - window);
 }
 
 clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
                           const clb__target *target) {
-  clb__port port = {.direction = CLB__GET};
-  origin from;
+  clb__access access;
+  clb_status status = clb__access_begin(&access, bytes, start, end);
 
-  find_origin(bytes, &from);
-  port.source = &from.source;
-  return get(bytes, &from, &port, start, end, target);
+  if (status == CLB_OK)
+    status = clb__access_part(&access, start, end, target);
+  return status == CLB_OK ? clb__access_end(&access) : status;
 }
 
 clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port) {
+  clb__origin from;
   clb_status status;
 
-  *port = (clb__port){.direction = CLB__GET, .source = &bytes->source};
-  if (bytes->base != NULL) /* a host copy has no order to keep */
-    return CLB_OK;
-  status = bytes->source.ops->order(port);
-  return status == CLB_OK ? CLB_OK
-                          : clb__bytes_blame(bytes, status, 0, bytes->length);
-}
-
-clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
-                                  size_t start, size_t end,
-                                  const clb__target *target) {
-  origin from;
-
   find_origin(bytes, &from);
-  port->source = &from.source;
-  return get(bytes, &from, port, start, end, target);
+  *port = (clb__port){.source = &from.source, .direction = CLB__GET};
+  status = from.source.ops->order(port);
+  port->source = NULL; /* got from in another place */
+  return clb__bytes_blame(bytes, status, 0, bytes->length);
 }
 
 void clb__bytes_drop(clb_bytes *bytes, clb__port *port) {
-  if (port->ordered)
-    bytes->source.ops->drop(port);
+  clb__origin from;
+
+  find_origin(bytes, &from);
+  port->source = &from.source;
+  from.source.ops->drop(port);
+}
+
+clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
+                                  const clb__target *target) {
+  clb__access access;
+  clb_status status;
+
+  prepare(&access, bytes);
+  access.port = *port;
+  access.port.source = &access.from.source;
+  status = choose(&access.from, 0, bytes->length, &access.plan);
+  if (status != CLB_OK)
+    access.from.source.ops->drop(&access.port);
+  else
+    status = access.from.source.ops->await(&access.port);
+  if (status != CLB_OK)
+    return clb__bytes_blame(bytes, status, 0, bytes->length);
+  status = clb__access_part(&access, 0, bytes->length, target);
+  return status == CLB_OK ? clb__access_end(&access) : status;
 }

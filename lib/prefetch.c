@@ -20,19 +20,6 @@ typedef struct prefetch {
   cl_event done; /* a user event, or NULL */
 } prefetch;
 
-/* Leaves what wait() returns next. */
-static void note_failure(clb_bytes *bytes, clb_status status) {
-  clb__error *failure = NULL, *old;
-
-  if (status != CLB_OK && (failure = malloc(sizeof *failure)) != NULL)
-    clb__error_save(failure, status);
-  pthread_mutex_lock(clb__lock(bytes));
-  old = bytes->failure;
-  bytes->failure = failure;
-  pthread_mutex_unlock(clb__lock(bytes));
-  free(old);
-}
-
 static void complete(cl_event done, clb_status status) {
   cl_int code = CL_COMPLETE;
 
@@ -52,12 +39,11 @@ static void run(clb__job *job) {
   if (atomic_load(&bytes->refs) == 1) { /* released meanwhile: nobody looks */
     if (prefetch->claimed) {
       clb__bytes_drop(bytes, &prefetch->port);
-      clb__fetch_settle(bytes, NULL);
+      clb__fetch_settle(bytes, NULL, NULL);
     }
   } else {
     status = prefetch->claimed ? clb__bytes_bring(bytes, &prefetch->port)
                                : clb__bytes_materialise(bytes);
-    note_failure(bytes, status);
   }
   complete(prefetch->done, status);
   clb_bytes_release(bytes);
@@ -113,7 +99,7 @@ static clb_status start(clb_bytes *bytes, cl_event done) {
   if (status == CLB_OK && prefetch->claimed) {
     status = clb__bytes_order(bytes, &prefetch->port);
     if (status != CLB_OK)
-      clb__fetch_settle(bytes, NULL);
+      clb__fetch_settle(bytes, NULL, NULL);
   }
   if (status == CLB_OK && done != NULL) {
     cl_int err = clRetainEvent(done); /* the job's */
@@ -121,7 +107,7 @@ static clb_status start(clb_bytes *bytes, cl_event done) {
       status = clb__fail_cl(err, "clRetainEvent");
       if (prefetch->claimed) {
         clb__bytes_drop(bytes, &prefetch->port);
-        clb__fetch_settle(bytes, NULL);
+        clb__fetch_settle(bytes, NULL, NULL);
       }
     }
   }

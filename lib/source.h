@@ -19,6 +19,7 @@ typedef struct clb__file clb__file; /* source_file.c */
 typedef struct clb__host {
   atomic_size_t refs;
   pthread_mutex_t lock;
+  bool pooled;
   unsigned char *data;
   void (*release)(void *data, void *user);
   void *user;
@@ -63,6 +64,9 @@ struct clb__source_ops {
 
   /* Guards the state of the handles on it; held for moments. */
   pthread_mutex_t *(*lock)(const clb__source *source);
+
+  /* Whether what the source is of has joined the pool; it leaves at its end. */
+  bool *(*pooled)(const clb__source *source);
 
   clb_status (*facts)(const clb__source *source, clb__direction direction,
                       clb__facts *facts);

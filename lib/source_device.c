@@ -35,6 +35,10 @@ static pthread_mutex_t *device_lock(const clb__source *source) {
   return &source->u.device.context->lock;
 }
 
+static bool *device_pooled(const clb__source *source) {
+  return &source->u.device.context->pooled;
+}
+
 static bool host_may(const clb__source *source, clb__direction direction) {
   return !(source->flags & (direction == CLB__GET ? CLB__HOST_CANNOT_READ
                                                   : CLB__HOST_CANNOT_WRITE));
@@ -317,6 +321,7 @@ const clb__source_ops clb__device_ops = {
     .retain = device_retain,
     .release = device_release,
     .lock = device_lock,
+    .pooled = device_pooled,
     .facts = device_facts,
     .order = device_order,
     .await = device_await,

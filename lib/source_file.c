@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include "pool.h"
 #include "source.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@
 struct clb__file {
   atomic_size_t refs;
   pthread_mutex_t lock;
+  bool pooled;
   int fd;
   off_t size;
   struct timespec modified;
@@ -81,6 +83,7 @@ clb_status clb__source_file(const char *path, uint64_t offset, uint64_t length,
     return clb__fail_prefix(status, "%s", path);
   }
   pthread_mutex_init(&file->lock, NULL);
+  file->pooled = false;
   out->ops = &clb__file_ops;
   out->u.file = file;
   out->flags = 0;
@@ -100,12 +103,18 @@ static void file_release(clb__source *source) {
     return;
   atomic_thread_fence(memory_order_acquire);
   close(file->fd);
+  if (file->pooled)
+    clb__pool_leave();
   pthread_mutex_destroy(&file->lock);
   free(file);
 }
 
 static pthread_mutex_t *file_lock(const clb__source *source) {
   return &source->u.file->lock;
+}
+
+static bool *file_pooled(const clb__source *source) {
+  return &source->u.file->pooled;
 }
 
 static clb_status facts_of_file(const clb__source *source,
@@ -198,6 +207,7 @@ const clb__source_ops clb__file_ops = {
     .retain = file_retain,
     .release = file_release,
     .lock = file_lock,
+    .pooled = file_pooled,
     .facts = facts_of_file,
     .order = file_flush,
     .await = file_check,

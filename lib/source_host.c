@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "pool.h"
 #include "source.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ clb_status clb__source_host(void *data, clb_place place, clb__source *out) {
   atomic_init(&host->refs, 1);
   pthread_mutex_init(&host->lock, NULL);
   host->data = data;
+  host->pooled = false;
   host->release = NULL;
   out->ops = &clb__host_ops;
   out->u.host = host;
@@ -59,12 +61,18 @@ static void host_release(clb__source *source) {
   atomic_thread_fence(memory_order_acquire);
   if (host->release != NULL)
     host->release(host->data, host->user);
+  if (host->pooled)
+    clb__pool_leave();
   pthread_mutex_destroy(&host->lock);
   free(host);
 }
 
 static pthread_mutex_t *host_lock(const clb__source *source) {
   return &source->u.host->lock;
+}
+
+static bool *host_pooled(const clb__source *source) {
+  return &source->u.host->pooled;
 }
 
 static clb_status host_facts(const clb__source *source,
@@ -96,6 +104,7 @@ const clb__source_ops clb__host_ops = {
     .retain = host_retain,
     .release = host_release,
     .lock = host_lock,
+    .pooled = host_pooled,
     .facts = host_facts,
     .order = nothing,
     .await = nothing,
