@@ -153,14 +153,16 @@ clb_status clb__fetch_claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
 /* The same without waiting for another's: *mine is false then, too. */
 clb_status clb__fetch_try(clb_bytes *bytes, bool *mine);
 
-/* Ends a claim: copy, if not NULL, becomes the handle's data; the others go
- * on. */
-void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy);
+/* Ends a claim: copy, if not NULL, becomes the handle's data, failure what
+ * clb_bytes_wait() says; the others go on. */
+void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
+                       clb__error *failure);
 
 /* Brings the bytes to the host, if they are not there. */
 clb_status clb__bytes_materialise(clb_bytes *bytes);
 
-/* What remains of that once claimed, through an ordered port or NULL. */
+/* What remains of that once claimed; for a prefetch through its port, and its
+ * failure is kept. */
 clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port);
 
 /* Sleeps while an access is under way; CLB_TIMEOUT. */

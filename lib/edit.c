@@ -47,7 +47,8 @@ static clb_status separate(clb_bytes *bytes) {
 }
 
 clb_status clb_bytes_write(clb_bytes *bytes, clb_access access, void **data) {
-  clb_status status = CLB_OK;
+  clb_status status;
+  clb_place place;
 
   if (bytes == NULL || data == NULL)
     return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
@@ -71,8 +72,9 @@ clb_status clb_bytes_write(clb_bytes *bytes, clb_access access, void **data) {
   end_mapping(bytes);
   end_base(bytes);
   bytes->edited = true;
-  atomic_store(&bytes->place, bytes->copy != NULL ? CLB_PLACE_HEAP
-                                                  : (int)bytes->source.place);
+  place = bytes->copy != NULL ? CLB_PLACE_HEAP
+                              : (clb_place)bytes->source.place;
+  atomic_store(&bytes->place, (unsigned char)place);
   *data = atomic_load(&bytes->data);
   return CLB_OK;
 }

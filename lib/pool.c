@@ -18,19 +18,19 @@
 
 /* What the threads of one generation share; a generation ends with its last
  * user, and may end after the next has begun. */
-typedef struct pool {
+typedef struct thread_pool {
   pthread_cond_t work;
   clb__job *first, **last;
   unsigned users, threads;
   bool over;
   pthread_t thread[MOST_THREADS];
-} pool;
+} thread_pool;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pool *current;
+static thread_pool *current;
 
 static void *work(void *user) {
-  pool *pool = user;
+  thread_pool *pool = user;
 
   pthread_mutex_lock(&lock);
   for (;;) {
@@ -68,8 +68,8 @@ static unsigned wanted(void) {
 }
 
 /* With the lock held; NULL if not even one thread could be started. */
-static pool *start(void) {
-  pool *pool = calloc(1, sizeof *pool);
+static thread_pool *start(void) {
+  thread_pool *pool = calloc(1, sizeof *pool);
   sigset_t all, before;
   unsigned i;
 
@@ -109,7 +109,7 @@ clb_status clb__pool_join(void) {
 void clb__pool_leave(void) {
   pthread_t thread[MOST_THREADS];
   unsigned threads = 0, i;
-  pool *pool;
+  thread_pool *pool;
 
   pthread_mutex_lock(&lock);
   pool = current;

@@ -12,13 +12,13 @@
 
 #include <stdlib.h>
 
-typedef struct prefetch {
+typedef struct prefetch_job {
   clb__job job;
   clb_bytes *bytes;
   clb__port port;
   bool claimed;
   cl_event done; /* a user event, or NULL */
-} prefetch;
+} prefetch_job;
 
 static void complete(cl_event done, clb_status status) {
   cl_int code = CL_COMPLETE;
@@ -32,7 +32,7 @@ static void complete(cl_event done, clb_status status) {
 }
 
 static void run(clb__job *job) {
-  prefetch *prefetch = (struct prefetch *)job;
+  prefetch_job *prefetch = (prefetch_job *)job;
   clb_bytes *bytes = prefetch->bytes;
   clb_status status = CLB_OK;
 
@@ -90,7 +90,7 @@ static clb_status done_already(clb_bytes *bytes, cl_event *done) {
 /* Claims, orders and hands over to the pool; takes done over where it
  * succeeds. */
 static clb_status start(clb_bytes *bytes, cl_event done) {
-  prefetch *prefetch = calloc(1, sizeof *prefetch);
+  prefetch_job *prefetch = calloc(1, sizeof *prefetch);
   clb_status status;
 
   if (prefetch == NULL)

@@ -8,13 +8,13 @@
 
 /* --- Ranges ----------------------------------------------------------------- */
 
-typedef struct range {
+typedef struct byte_range {
   size_t start, length;
-} range;
+} byte_range;
 
 static bool change_range(const clb__region *from, const void *how,
                          clb__region *to, clb__room *room) {
-  const range *range = how;
+  const byte_range *range = how;
 
   clb__region_range(from, range->start, range->length, to, room);
   return true;
@@ -22,7 +22,7 @@ static bool change_range(const clb__region *from, const void *how,
 
 clb_status clb_bytes_view(clb_bytes *bytes, size_t start, size_t end,
                           clb_bytes **out) {
-  range how = {start, end - start};
+  byte_range how = {start, end - start};
   clb_status status;
 
   if (bytes == NULL || out == NULL)
@@ -103,14 +103,14 @@ clb_status clb_bytes_clone(clb_bytes *bytes, clb_bytes **out) {
 
 /* --- Slices ----------------------------------------------------------------- */
 
-typedef struct slice {
+typedef struct slice_of {
   size_t start[CLB__MAX_DIMS], count[CLB__MAX_DIMS];
   ptrdiff_t step[CLB__MAX_DIMS];
-} slice;
+} slice_of;
 
 static bool change_slice(const clb__region *from, const void *how,
                          clb__region *to, clb__room *room) {
-  const slice *slice = how;
+  const slice_of *slice = how;
 
   if (from->windowed)
     return false;
@@ -140,7 +140,7 @@ static clb_status check_dimension(size_t d, size_t n, size_t start,
 clb_status clb_bytes_slice(clb_bytes *bytes, const size_t *start,
                            const size_t *count, const ptrdiff_t *step,
                            clb_bytes **out) {
-  slice how;
+  slice_of how;
   clb_status status = CLB_OK;
   size_t d, length;
 
@@ -175,24 +175,24 @@ clb_status clb_bytes_slice(clb_bytes *bytes, const size_t *start,
 
 /* --- Reshapes --------------------------------------------------------------- */
 
-typedef struct reshape {
+typedef struct new_shape {
   size_t ndim;
   const size_t *shape;
   size_t elem_size;
-} reshape;
+} new_shape;
 
 static bool change_shape(const clb__region *from, const void *how,
                          clb__region *to, clb__room *room) {
-  const reshape *reshape = how;
+  const new_shape *shape = how;
 
   return !from->windowed &&
-         clb__region_reshape(from, reshape->ndim, reshape->shape,
-                             reshape->elem_size, to, room);
+         clb__region_reshape(from, shape->ndim, shape->shape,
+                             shape->elem_size, to, room);
 }
 
 clb_status clb_bytes_reshape(clb_bytes *bytes, size_t ndim, const size_t *shape,
                              size_t elem_size, clb_bytes **out) {
-  reshape how = {ndim, shape, elem_size};
+  new_shape how = {ndim, shape, elem_size};
   clb_layout packed = {ndim, shape, NULL, elem_size, 0};
   clb_status status;
   size_t length;
