@@ -26,7 +26,8 @@ block=$build/performance.md
 bytes=${CLBYTES_GPU_BYTES-256M}
 save_bytes=${CLBYTES_GPU_SAVE-32M}
 model_mib=${CLBYTES_GPU_MODEL-4096}
-most_for_tests=240
+total=${CLBYTES_GPU_SECONDS-460}
+most_for_tests=$((total * 11 / 20))
 
 case $# in
 1) directory=$build ;;
@@ -43,7 +44,7 @@ seconds() {
 }
 
 start=$(seconds)
-deadline=$((start + ${CLBYTES_GPU_SECONDS-460}))
+deadline=$((start + total))
 failed=
 
 # limited MOST COMMAND...: ended after MOST seconds, or at the deadline.
