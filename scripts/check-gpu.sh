@@ -110,7 +110,8 @@ report_tests() {
     while read -r result test; do
       printf '%s: %s\n' "$result" "$test"
       if test "$result" = SKIP; then
-        tail -n 1 "$build/$test.log"
+        # The last line but one says why.
+        tail -n 2 "$build/$test.log" | head -n 1
       else
         grep -E ':[FE]:|^FAIL' "$build/$test.log" || tail -n 5 "$build/$test.log"
       fi | sed 's/^/  /'
