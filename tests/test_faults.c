@@ -143,7 +143,6 @@ START_TEST(first_cause_is_told) {
     ck_message("stopped by the sink");
     ck_assert_int_eq(clb_error_cl(), CL_SUCCESS);
     fault->disarm();
-    job_settle(&job);
     job_release(&job);
   }
 }
@@ -158,6 +157,9 @@ START_TEST(each_command_is_late) {
 END_TEST
 
 /* --- Giving things back -------------------------------------------------- */
+
+/* Of LeakSanitizer, where the program has it. */
+__attribute__((weak)) void __lsan_disable(void);
 
 /* What a device that is lost does: no call works any more.  Memory that a
  * transfer may still write is left alone then, and all that can be asked for is
@@ -180,7 +182,9 @@ static void lose_device(const struct scenario *scenario) {
 START_TEST(context_of_a_lost_device_can_be_released) {
   struct fault_held before = fault_count();
 
-  if (!fixture_measures_memory())
+  if (__lsan_disable != NULL)
+    __lsan_disable();
+  else if (!fixture_measures_memory())
     FIXTURE_SKIP("memory that is left alone looks lost");
   for (int i = 0; i < scenario_count; i++)
     lose_device(&scenarios[i]);
