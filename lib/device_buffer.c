@@ -157,6 +157,7 @@ clb_status clb__source_snapshot(const clb__source *source,
                                 clb__move *copied) {
   clb_context *context = source->u.device.context;
   cl_mem from = source->u.device.mem, to = NULL;
+  clb__events *before = NULL;
   clb__parked *node;
   clb_status status = CLB_OK;
   cl_event event = NULL;
@@ -171,8 +172,12 @@ clb_status clb__source_snapshot(const clb__source *source,
   node = calloc(1, sizeof *node);
   if (node == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "snapshot: no memory");
-  if (source->u.device.after != NULL)
+  /* The program's list is waited for; a snapshot's copy is on the same queue
+   * as the next one, and stays in its list: if it fails, so do both. */
+  if (source->u.device.after != NULL && !(source->flags & CLB__SNAPSHOT))
     status = clb__events_wait(source->u.device.after);
+  else
+    before = source->u.device.after;
   if (status != CLB_OK)
     goto out;
   to = clCreateBuffer(context->cl, CL_MEM_READ_WRITE, move.bytes, NULL, &err);
@@ -196,11 +201,12 @@ clb_status clb__source_snapshot(const clb__source *source,
   if (event != NULL)
     node->event = event;
   if (status == CLB_OK)
-    status = clb__events_make(context, 1, &event, &out->u.device.after);
+    status = clb__events_make_behind(before, context, event,
+                                     &out->u.device.after);
   if (status != CLB_OK)
     goto out;
   out->ops = source->ops;
-  out->flags = 0;
+  out->flags = CLB__SNAPSHOT;
   out->place = CLB_PLACE_DEVICE;
   out->u.device.context = clb_context_retain(context);
   out->u.device.mem = to;

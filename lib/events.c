@@ -92,6 +92,34 @@ static clb_status check_event(clb_context *context, cl_event event,
   return CLB_OK;
 }
 
+/* A list of up to count events, none so far. */
+static clb__events *make_empty(cl_uint count) {
+  clb__events *events = malloc(sizeof *events + count * sizeof(cl_event));
+
+  if (events == NULL) {
+    (void)clb__fail(CLB_OUT_OF_MEMORY, "wait list: no memory");
+    return NULL;
+  }
+  atomic_init(&events->refs, 1);
+  pthread_mutex_init(&events->lock, NULL);
+  events->failed = CL_COMPLETE;
+  events->count = 0;
+  return events;
+}
+
+static clb_status append(clb__events *events, cl_uint count,
+                         const cl_event *list) {
+  cl_uint i;
+
+  for (i = 0; i < count; i++) {
+    cl_int err = clRetainEvent(list[i]);
+    if (err != CL_SUCCESS)
+      return clb__fail_cl(err, "clRetainEvent");
+    events->event[events->count++] = list[i];
+  }
+  return CLB_OK;
+}
+
 clb_status clb__events_make(clb_context *context, cl_uint count,
                             const cl_event *list, clb__events **out) {
   clb__events *events;
@@ -106,24 +134,36 @@ clb_status clb__events_make(clb_context *context, cl_uint count,
     status = check_event(context, list[i], i);
   if (status != CLB_OK)
     return status;
-  events = malloc(sizeof *events + count * sizeof *list);
+  events = make_empty(count);
   if (events == NULL)
-    return clb__fail(CLB_OUT_OF_MEMORY, "wait list: no memory");
-  atomic_init(&events->refs, 1);
-  pthread_mutex_init(&events->lock, NULL);
-  events->failed = CL_COMPLETE;
-  events->count = 0;
-  for (i = 0; i < count; i++) {
-    cl_int err = clRetainEvent(list[i]);
-    if (err != CL_SUCCESS) {
-      status = clb__fail_cl(err, "clRetainEvent");
-      clb__events_release(events);
-      return status;
-    }
-    events->event[events->count++] = list[i];
-  }
-  *out = events;
-  return CLB_OK;
+    return CLB_OUT_OF_MEMORY;
+  status = append(events, count, list);
+  if (status != CLB_OK)
+    clb__events_release(events);
+  else
+    *out = events;
+  return status;
+}
+
+clb_status clb__events_make_behind(clb__events *before, clb_context *context,
+                                   cl_event event, clb__events **out) {
+  clb__events *events;
+  clb_status status;
+
+  if (before == NULL)
+    return clb__events_make(context, 1, &event, out);
+  pthread_mutex_lock(&before->lock);
+  events = make_empty(before->count + 1);
+  status = events == NULL ? CLB_OUT_OF_MEMORY
+                          : append(events, before->count, before->event);
+  pthread_mutex_unlock(&before->lock);
+  if (status == CLB_OK)
+    status = append(events, 1, &event);
+  if (status != CLB_OK)
+    clb__events_release(events);
+  else
+    *out = events;
+  return status;
 }
 
 clb__events *clb__events_retain(clb__events *events) {

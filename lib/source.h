@@ -27,7 +27,8 @@ typedef struct clb__host {
 
 enum {
   CLB__HOST_CANNOT_READ = 1, /* CL_MEM_HOST_WRITE_ONLY, _NO_ACCESS */
-  CLB__HOST_CANNOT_WRITE = 2 /* CL_MEM_HOST_READ_ONLY, _NO_ACCESS */
+  CLB__HOST_CANNOT_WRITE = 2, /* CL_MEM_HOST_READ_ONLY, _NO_ACCESS */
+  CLB__SNAPSHOT = 4 /* after: copies that are ordered on the program's queue */
 };
 
 struct clb__source {
@@ -41,7 +42,7 @@ struct clb__source {
     clb__file *file;
     clb__host *host;
   } u;
-  unsigned short flags; /* CLB__HOST_CANNOT_* */
+  unsigned short flags; /* CLB__HOST_CANNOT_*, CLB__SNAPSHOT */
   unsigned short place; /* clb_place of contents that are still there */
 };
 
