@@ -267,7 +267,7 @@ START_TEST(a_second_one_keeps_what_the_first_has)
 END_TEST
 
 /* Its first copy may be pending still. */
-START_TEST(a_second_one_has_nothing_to_do)
+START_TEST(a_second_one_returns_at_once)
 {
   clb_bytes *bytes = fixture_handle(buffer, NULL), *view;
   unsigned char *expected = fixture_malloc(SIZE);
@@ -381,7 +381,7 @@ int main(void)
   tcase_add_test(all, what_is_on_the_host_stays);
   tcase_add_test(all, a_snapshot_outlives_the_buffer);
   tcase_add_test(all, a_second_one_keeps_what_the_first_has);
-  tcase_add_test(all, a_second_one_has_nothing_to_do);
+  tcase_add_test(all, a_second_one_returns_at_once);
   tcase_add_test(all, a_snapshot_of_any_flags_is_right);
   tcase_add_test(all, host_sources_have_nothing_to_do);
   tcase_add_loop_test(all, many_snapshots_leave_no_memory_behind, 0, 2);
