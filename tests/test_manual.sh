@@ -253,7 +253,12 @@ for page in $pages; do
       returns_status=yes
       # A comment may stand for another's statuses.
       case $comment in
-      *"those of clb_bytes_read()"* | *"whatever reading a tensor returns"*)
+      *"of clb_bytes_copy_into()"*)
+        comment="$comment $(awk -F '\t' '$2 == "clb_bytes_copy_into" {
+          print $3 }' "$tmp/declared")" ;;
+      esac
+      case $comment in
+      *"of clb_bytes_read()"* | *"whatever reading a tensor returns"*)
         comment="$comment $(awk -F '\t' '$2 == "clb_bytes_read" { print $3 }' \
           "$tmp/declared" | sed 's/CLB_WOULD_COPY//g')" ;;
       esac
