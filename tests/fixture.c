@@ -21,6 +21,7 @@
 #endif
 
 struct fixture fx;
+const char *fixture_input = "-";
 
 /* --- The device and the context ------------------------------------------ */
 

@@ -120,11 +120,16 @@ uint64_t fixture_number(const char *name, uint64_t otherwise);
 
 /* --- Assertions ---------------------------------------------------------- */
 
+/* Which of a test's many inputs is tried, for the messages below; a driver
+ * may take half a second to start, so that one test tries several. */
+extern const char *fixture_input;
+
 #define ck_status(expression, expected)                                        \
   do {                                                                         \
     clb_status ck_got_ = (expression);                                         \
-    ck_assert_msg(ck_got_ == (expected), "%s is %s, not %s: %s", #expression,  \
-                  clb_status_name(ck_got_), #expected, clb_error_message());   \
+    ck_assert_msg(ck_got_ == (expected), "%s: %s is %s, not %s: %s",           \
+                  fixture_input, #expression, clb_status_name(ck_got_),        \
+                  #expected, clb_error_message());                             \
   } while (0)
 /* CLB_OK */
 #define ck_ok(expression) ck_status(expression, CLB_OK)
@@ -141,8 +146,9 @@ uint64_t fixture_number(const char *name, uint64_t otherwise);
   do {                                                                         \
     size_t ck_length_ = (length);                                              \
     size_t ck_at_ = fixture_difference((got), (expected), ck_length_);         \
-    ck_assert_msg(ck_at_ == ck_length_, "%s differs from %s at byte %zu of "   \
-                  "%zu", #got, #expected, ck_at_, ck_length_);                 \
+    ck_assert_msg(ck_at_ == ck_length_, "%s: %s differs from %s at byte %zu "  \
+                  "of %zu", fixture_input, #got, #expected, ck_at_,            \
+                  ck_length_);                                                 \
   } while (0)
 
 /* Does this thread's message contain part? */
