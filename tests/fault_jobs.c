@@ -241,7 +241,7 @@ static clb_status make_handle(struct job *job) {
     status = clb_bytes_from_copy(expected, length, &out);
   else if (scenario->traits & LISTED)
     status = clb_bytes_from_buffer_after(job->context, job->buffer,
-                                         scenario->layout, 1, &job->event,
+                                         scenario->layout, 2, job->events,
                                          &out);
   else
     status = clb_bytes_from_buffer(job->context, job->buffer,
@@ -287,11 +287,12 @@ void job_release(struct job *job) {
   job_release_handle(job);
   clb_context_release(job->context);
   job->context = NULL;
-  if (job->event != NULL)
-    clReleaseEvent(job->event);
+  for (int i = 0; i < 2; i++)
+    if (job->events[i] != NULL)
+      clReleaseEvent(job->events[i]);
   if (job->queue != NULL)
     clReleaseCommandQueue(job->queue);
-  job->event = NULL;
+  job->events[0] = job->events[1] = NULL;
   job->queue = NULL;
 }
 
@@ -330,8 +331,8 @@ void job_begin(struct job *job, const struct scenario *scenario) {
     job->queue = fx.queue;
     ck_cl(clRetainCommandQueue(job->queue));
   }
-  if (scenario->traits & LISTED)
-    ck_cl(clEnqueueMarkerWithWaitList(job->queue, 0, NULL, &job->event));
+  for (int i = 0; i < 2 && scenario->traits & LISTED; i++)
+    ck_cl(clEnqueueMarkerWithWaitList(job->queue, 0, NULL, &job->events[i]));
   free(expected);
   length = walk_length(scenario->layout);
   expected = scenario->traits & UPLOADS ? fixture_bytes(length, 2)

@@ -31,13 +31,13 @@ struct job {
   clb_bytes *bytes;
   int snapshot_taken;
   cl_command_queue queue;
-  cl_mem buffer;  /* SIZE bytes: what the handle is on, or is written */
-  cl_event event; /* what the handle waits for, or NULL */
+  cl_mem buffer; /* SIZE bytes: what the handle is on, or is written */
+  cl_event events[2]; /* what the handle waits for */
 };
 
 enum {
   UPLOADS = 1,  /* the handle is one on host memory, the layout dst's */
-  LISTED = 2,   /* the handle waits for a command's event */
+  LISTED = 2,   /* the handle waits for two commands' events */
   HIDDEN = 4,   /* the host may not access the buffer */
   UNORDERED = 8 /* the queue is out of order, where there are such queues */
 };

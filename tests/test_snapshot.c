@@ -266,6 +266,38 @@ START_TEST(a_second_one_keeps_what_the_first_has)
 }
 END_TEST
 
+/* Its first copy may be pending still. */
+START_TEST(a_second_one_has_nothing_to_do)
+{
+  clb_bytes *bytes = fixture_handle(buffer, NULL), *view;
+  unsigned char *expected = fixture_malloc(SIZE);
+  cl_event gate;
+  cl_int code;
+
+  if (fixture_is("Oclgrind")) {
+    clb_bytes_release(bytes);
+    free(expected);
+    FIXTURE_SKIP("a flush behind an unset event blocks in this driver");
+  }
+  memset(expected, 0x33, SIZE);
+  gate = clCreateUserEvent(fx.cl, &code);
+  ck_cl(code);
+  fixture_fill(fx.queue, buffer, 0x33, SIZE, 1, &gate, NULL);
+  ck_ok(clb_bytes_snapshot(bytes));
+  overwrite(fx.queue, 0x44);
+  ck_ok(clb_bytes_snapshot(bytes)); /* does not wait: the gate is closed */
+  ck_ok(clb_bytes_view(bytes, 1, SIZE, &view));
+  ck_ok(clb_bytes_snapshot(view));
+  ck_cl(clSetUserEventStatus(gate, CL_COMPLETE));
+  expect_read(bytes, expected, SIZE);
+  expect_read(view, expected, SIZE - 1);
+  clb_bytes_release(view);
+  clb_bytes_release(bytes);
+  ck_cl(clReleaseEvent(gate));
+  free(expected);
+}
+END_TEST
+
 START_TEST(a_snapshot_of_any_flags_is_right)
 {
   static const cl_mem_flags flags[] = {
@@ -316,9 +348,12 @@ START_TEST(many_snapshots_leave_no_memory_behind)
     unsigned char byte;
 
     ck_ok(clb_bytes_snapshot(bytes));
-    ck_ok(clb_bytes_copy_into(bytes, 7, &byte, 1));
-    ck_assert_uint_eq(byte, contents[7]);
+    if (_i == 0) { /* nobody looks at the others */
+      ck_ok(clb_bytes_copy_into(bytes, 7, &byte, 1));
+      ck_assert_uint_eq(byte, contents[7]);
+    }
     clb_bytes_release(bytes);
+    ck_cl(clFinish(fx.queue));
     if (i == 20)
       rss = fixture_rss();
   }
@@ -346,8 +381,9 @@ int main(void)
   tcase_add_test(all, what_is_on_the_host_stays);
   tcase_add_test(all, a_snapshot_outlives_the_buffer);
   tcase_add_test(all, a_second_one_keeps_what_the_first_has);
+  tcase_add_test(all, a_second_one_has_nothing_to_do);
   tcase_add_test(all, a_snapshot_of_any_flags_is_right);
   tcase_add_test(all, host_sources_have_nothing_to_do);
-  tcase_add_test(all, many_snapshots_leave_no_memory_behind);
+  tcase_add_loop_test(all, many_snapshots_leave_no_memory_behind, 0, 2);
   return fixture_main(suite, FIXTURE_DEVICE);
 }

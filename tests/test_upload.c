@@ -409,6 +409,31 @@ START_TEST(a_source_of_another_context_is_read_there)
 }
 END_TEST
 
+/* Its contents are those of one moment, not of each chunk's. */
+START_TEST(a_source_is_accessed_once)
+{
+  clb_context_options options = CLB_CONTEXT_OPTIONS_INIT;
+  unsigned char *data = fixture_bytes(SIZE, 26);
+  cl_mem other = fixture_buffer(0, data, SIZE);
+  clb_bytes *bytes;
+  clb_stats stats;
+
+  options.chunk_size = 4096;
+  options.plans = PLANS[_i];
+  fixture_options(&options);
+  bytes = fixture_handle(other, NULL);
+  ck_ok(clb_bytes_upload(bytes, fx.context, buffer, NULL));
+  expect_contents(buffer, data, SIZE);
+  stats = fixture_stats();
+  ck_assert_uint_eq(stats.reads, 1);
+  ck_assert_uint_eq(stats.bytes_read, SIZE);
+  ck_assert_uint_eq(stats.link_bytes, SIZE);
+  clb_bytes_release(bytes);
+  ck_cl(clReleaseMemObject(other));
+  free(data);
+}
+END_TEST
+
 START_TEST(a_file_is_uploaded)
 {
   char path[] = "/tmp/clbytes-upload-XXXXXX";
@@ -600,6 +625,7 @@ int main(void)
   tcase_add_test(all, a_sub_buffer_and_its_root_may_overlap);
   tcase_add_test(all, a_strided_source_goes_to_a_strided_destination);
   tcase_add_test(all, a_source_of_another_context_is_read_there);
+  tcase_add_loop_test(all, a_source_is_accessed_once, 0, plans);
   tcase_add_test(all, a_file_is_uploaded);
   tcase_add_loop_test(all, a_buffer_of_any_flags_is_written, 0, flags);
   tcase_add_test(all, a_sub_buffer_of_any_flags_is_written);
