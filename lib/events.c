@@ -254,9 +254,9 @@ clb_status clb__events_flush(clb__events *events) {
   clb_status status;
 
   pthread_mutex_lock(&events->lock);
-  status = look(events, true);
+  status = look(events);
   pthread_mutex_unlock(&events->lock);
-  return status;
+  return status == CLB_OK ? flush_queues(events) : status;
 }
 
 clb_status clb__events_wait(clb__events *events) {
