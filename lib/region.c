@@ -155,7 +155,8 @@ bool clb__region_reshape(const clb__region *from, size_t ndim,
   taker.next = form.ndim;
   taker.left = form.run;
   taker.stride = 1;
-  if (!take(&taker, elem_size, &bytes))
+  /* The bytes of an element lie in a row. */
+  if (!take(&taker, elem_size, &bytes) || (elem_size > 1 && bytes != 1))
     return false;
   for (d = ndim; d-- > 0;)
     if (!take(&taker, shape[d], &room->strides[d]))
