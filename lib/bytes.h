@@ -42,6 +42,7 @@ struct clb_bytes {
   clb__region at;      /* of the source */
   atomic_uchar place;  /* of the last read; NO_PLACE before one */
   bool edited;         /* written to, or made from such a one */
+  unsigned epoch;      /* how often accesses were ended; under the lock */
 
   /* Guarded by the source's lock; data and mapped are also read without it, and
    * the others once an access has seen those. */
@@ -151,7 +152,7 @@ clb_status clb__fetch_claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
                             bool *mine);
 
 /* The same without waiting for another's: *mine is false then, too. */
-clb_status clb__fetch_try(clb_bytes *bytes, bool *mine);
+clb_status clb__fetch_try(clb_bytes *bytes, bool *mine, unsigned *epoch);
 
 /* Ends a claim: copy, if not NULL, becomes the handle's data, failure what
  * clb_bytes_wait() says; the others go on. */
@@ -161,9 +162,16 @@ void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
 /* Brings the bytes to the host, if they are not there. */
 clb_status clb__bytes_materialise(clb_bytes *bytes);
 
+/* The same for who was asked in an epoch: nothing, once that has ended. */
+clb_status clb__bytes_materialise_in(clb_bytes *bytes, unsigned epoch);
+
 /* What remains of that once claimed; for a prefetch through its port, and its
  * failure is kept. */
 clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port);
+
+/* Sleeps while an access is under way, and ends the epoch: nobody who was asked
+ * in it begins another one. */
+void clb__fetch_end(clb_bytes *bytes);
 
 /* Sleeps while an access is under way; CLB_TIMEOUT. */
 clb_status clb__fetch_wait(clb_bytes *bytes, uint64_t timeout_ns);

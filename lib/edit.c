@@ -105,7 +105,7 @@ clb_status clb_bytes_evict(clb_bytes *bytes) {
                   "evict: the handle was written to, and its copy is the only "
                   "one"),
         0, bytes->length);
-  (void)clb__fetch_wait(bytes, UINT64_MAX);
+  clb__fetch_end(bytes);
   end_mapping(bytes);
   forget(bytes);
   address = clb__source_address(&bytes->source);
@@ -141,6 +141,7 @@ clb_status clb_bytes_detach(clb_bytes *bytes, void **data, size_t *length) {
     if (status != CLB_OK)
       return status;
   }
+  clb__fetch_end(bytes); /* of a prefetch that found another one */
   here = atomic_load(&bytes->data);
   lazy = !bytes->edited && bytes->copy != NULL;
   if (lazy && !clb__copy_shared(bytes->copy) && here == bytes->copy->data &&

@@ -57,8 +57,9 @@ static bool sleep_on(clb__fetch *fetch, pthread_mutex_t *lock,
   return over;
 }
 
+/* In an epoch, or NULL in any. */
 static clb_status claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
-                        bool wait, bool *mine) {
+                        bool wait, const unsigned *epoch, bool *mine) {
   pthread_mutex_t *lock = clb__lock(bytes);
   clb__fetch *fetch = fetch_make();
 
@@ -66,9 +67,11 @@ static clb_status claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
   if (fetch == NULL)
     return CLB_OUT_OF_MEMORY;
   pthread_mutex_lock(lock);
-  while (wait && atomic_load(what) == NULL && bytes->fetch != NULL)
+  while (wait && atomic_load(what) == NULL && bytes->fetch != NULL &&
+         (epoch == NULL || *epoch == bytes->epoch))
     (void)sleep_on(bytes->fetch, lock, NULL);
-  *mine = atomic_load(what) == NULL && bytes->fetch == NULL;
+  *mine = atomic_load(what) == NULL && bytes->fetch == NULL &&
+          (epoch == NULL || *epoch == bytes->epoch);
   if (*mine)
     bytes->fetch = fetch;
   pthread_mutex_unlock(lock);
@@ -79,11 +82,14 @@ static clb_status claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
 
 clb_status clb__fetch_claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
                             bool *mine) {
-  return claim(bytes, what, true, mine);
+  return claim(bytes, what, true, NULL, mine);
 }
 
-clb_status clb__fetch_try(clb_bytes *bytes, bool *mine) {
-  return claim(bytes, &bytes->data, false, mine);
+clb_status clb__fetch_try(clb_bytes *bytes, bool *mine, unsigned *epoch) {
+  pthread_mutex_lock(clb__lock(bytes));
+  *epoch = bytes->epoch;
+  pthread_mutex_unlock(clb__lock(bytes));
+  return claim(bytes, &bytes->data, false, epoch, mine);
 }
 
 void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
@@ -140,6 +146,23 @@ clb_status clb__bytes_materialise(clb_bytes *bytes) {
   clb_status status = clb__fetch_claim(bytes, &bytes->data, &mine);
 
   return status == CLB_OK && mine ? clb__bytes_bring(bytes, NULL) : status;
+}
+
+clb_status clb__bytes_materialise_in(clb_bytes *bytes, unsigned epoch) {
+  bool mine;
+  clb_status status = claim(bytes, &bytes->data, true, &epoch, &mine);
+
+  return status == CLB_OK && mine ? clb__bytes_bring(bytes, NULL) : status;
+}
+
+void clb__fetch_end(clb_bytes *bytes) {
+  pthread_mutex_t *lock = clb__lock(bytes);
+
+  pthread_mutex_lock(lock);
+  while (bytes->fetch != NULL)
+    (void)sleep_on(bytes->fetch, lock, NULL);
+  bytes->epoch++;
+  pthread_mutex_unlock(lock);
 }
 
 static struct timespec after(uint64_t ns) {

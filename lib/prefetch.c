@@ -17,6 +17,7 @@ typedef struct prefetch_job {
   clb_bytes *bytes;
   clb__port port;
   bool claimed;
+  unsigned epoch;
   cl_event done; /* a user event, or NULL */
 } prefetch_job;
 
@@ -43,7 +44,8 @@ static void run(clb__job *job) {
     }
   } else {
     status = prefetch->claimed ? clb__bytes_bring(bytes, &prefetch->port)
-                               : clb__bytes_materialise(bytes);
+                               : clb__bytes_materialise_in(bytes,
+                                                           prefetch->epoch);
   }
   complete(prefetch->done, status);
   clb_bytes_release(bytes);
@@ -95,7 +97,7 @@ static clb_status start(clb_bytes *bytes, cl_event done) {
 
   if (prefetch == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "prefetch: no memory");
-  status = clb__fetch_try(bytes, &prefetch->claimed);
+  status = clb__fetch_try(bytes, &prefetch->claimed, &prefetch->epoch);
   if (status == CLB_OK && prefetch->claimed) {
     status = clb__bytes_order(bytes, &prefetch->port);
     if (status != CLB_OK)

@@ -45,7 +45,7 @@ clb_status clb_bytes_snapshot(clb_bytes *bytes) {
         0, bytes->length);
   if (!clb__bytes_on_device(bytes) || bytes->length == 0)
     return CLB_OK;
-  (void)clb__fetch_wait(bytes, UINT64_MAX); /* a prefetch reads the old one */
+  clb__fetch_end(bytes); /* a prefetch reads the old one */
   clb__region_form(&bytes->at, &form);
   status = clb__source_snapshot(&bytes->source, &form, &source, &copied);
   if (status != CLB_OK)
