@@ -185,7 +185,7 @@ static bool measure_live(struct handles *handles)
   releasing = bench_seconds() - start;
   if (made < handles->count)
     return false;
-  printf("\n| live handles | bytes each | made, s | released, s |\n"
+  printf("| live handles | bytes each | made, s | released, s |\n"
          "| --- | --- | --- | --- |\n| %zu | ",
          made);
   if (known)

@@ -97,7 +97,7 @@ int main(int argc, char **argv)
   }
   done = make(&model) &&
          bench_ok(clb_safetensors_save(path, model.tensors, model.count, NULL),
-                  path);
+                  "a save");
   for (size_t i = 0; model.tensors != NULL && i < model.count; i++)
     clb_bytes_release(model.tensors[i].bytes);
   free(model.tensors);

@@ -119,7 +119,7 @@ static bool save_file(struct save *save, bool durable)
   options.durable = durable;
   return bench_ok(
       clb_safetensors_save(save->path, save->saved, save->count, &options),
-      save->path);
+      "a save");
 }
 
 static bool run_save(void *user)
@@ -207,7 +207,7 @@ static bool check_file(const struct save *save)
   clb_safetensors *file;
   bool right = true;
 
-  if (!bench_ok(clb_safetensors_open(save->path, &file), save->path))
+  if (!bench_ok(clb_safetensors_open(save->path, &file), "opening it"))
     return false;
   for (size_t i = 0; right && i < save->count; i++)
     right = check_tensor(file, &save->tensors[i], i);

@@ -367,13 +367,13 @@ static bool measure_mappings(struct transfer *transfer)
   if (!check_mapping(&mappings[1], &maps))
     return false;
   if (!maps) {
-    printf("\nCLB_MAP: this device does not map without a copy\n");
+    printf("\nThis device does not map without a copy.\n");
     return true;
   }
   if (!bench_interleave(jobs, 2, SMALL_ROUNDS))
     return false;
-  printf("\n| CLB_MAP read of | us |\n| --- | --- |\n"
-         "| %d bytes | %s |\n| %zu bytes | %s |\n\nratio %.2f\n",
+  printf("\n| mapped | us | of the small one |\n| --- | --- | --- |\n"
+         "| %d bytes | %s | 1.00 |\n| %zu bytes | %s | %.2f |\n",
          (int)SMALL, bench_time_cell(&small, 1e6, cell[0]), transfer->bytes,
          bench_time_cell(&large, 1e6, cell[1]),
          bench_ratio(&large, &small).median);

@@ -657,8 +657,8 @@ run(struct plate *plate, const struct options *options)
   seconds = (double)(end.tv_sec - begin.tv_sec) +
             1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
   clb_context_stats(plate->bytes, &stats, sizeof stats);
-  printf("%zu x %zu cells, %" PRIu64 " steps in %.2f s; saved %" PRIu64
-         " bytes of the device through %" PRIu64 " bytes of staging\n",
+  printf("%zu x %zu cells, %" PRIu64 " steps in %.2f s; read %" PRIu64
+         " bytes of the device, at most %" PRIu64 " bytes pinned\n",
          plate->shape[1], plate->shape[0], plate->steps_done - first, seconds,
          stats.bytes_read, stats.staging_peak);
   return true;

@@ -115,31 +115,57 @@ void clb__bytes_log(const clb_bytes *bytes, clb_context *context,
   clb__context_log(context, line);
 }
 
+clb_status clb__access_begin(clb__access *access, clb_bytes *bytes,
+                             size_t start, size_t end) {
+  clb_status status;
+
+  access->bytes = bytes;
+  access->port = (clb__port){.source = &bytes->source, .direction = CLB__GET};
+  access->link = 0;
+  access->since = clb__seconds();
+  status = clb__bytes_choose(bytes, start, end, &access->plan);
+  if (status == CLB_OK)
+    status = bytes->source.ops->open(&access->port);
+  return clb__bytes_blame(bytes, status, start, end);
+}
+
+clb_status clb__access_part(clb__access *access, size_t start, size_t end,
+                            const clb__target *target) {
+  clb_bytes *bytes = access->bytes;
+  clb__plan part = access->plan;
+  uint64_t link = 0;
+  clb_status status;
+
+  part.start = bytes->window + start;
+  part.end = bytes->window + end;
+  status = clb__transfer_get(&access->port, &part, target, &link);
+  access->link += link;
+  return clb__bytes_blame(bytes, status, start, end);
+}
+
+clb_status clb__access_end(clb__access *access) {
+  const clb__plan *plan = &access->plan;
+  clb_bytes *bytes = access->bytes;
+  clb_status status = bytes->source.ops->close(&access->port);
+
+  if (status == CLB_OK && clb__source_is_device(&bytes->source)) {
+    clb_context *context = bytes->source.u.device.context;
+    clb__context_count(context, plan->kind, plan->end - plan->start,
+                       access->link);
+    clb__bytes_log(bytes, context, "", plan, access->since);
+  }
+  return clb__bytes_blame(bytes, status, plan->start - bytes->window,
+                          plan->end - bytes->window);
+}
+
 clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
                           const clb__target *target) {
-  const clb__source_ops *ops = bytes->source.ops;
-  clb__port port = {.source = &bytes->source, .direction = CLB__GET};
-  bool device = clb__source_is_device(&bytes->source);
-  double since = clb__seconds();
-  uint64_t link = 0;
-  clb__plan plan;
-  clb_status status = clb__bytes_choose(bytes, start, end, &plan);
+  clb__access access;
+  clb_status status = clb__access_begin(&access, bytes, start, end);
 
   if (status == CLB_OK)
-    status = ops->open(&port);
-  if (status == CLB_OK) {
-    status = clb__transfer_get(&port, &plan, target, &link);
-    if (status == CLB_OK)
-      status = ops->close(&port);
-  }
-  if (status != CLB_OK)
-    return clb__bytes_blame(bytes, status, start, end);
-  if (device) {
-    clb_context *context = bytes->source.u.device.context;
-    clb__context_count(context, plan.kind, end - start, link);
-    clb__bytes_log(bytes, context, "", &plan, since);
-  }
-  return CLB_OK;
+    status = clb__access_part(&access, start, end, target);
+  return status == CLB_OK ? clb__access_end(&access) : status;
 }
 
 /* --- First access ----------------------------------------------------------- */
@@ -342,8 +368,10 @@ clb_status clb_bytes_stream(clb_bytes *bytes, size_t start, size_t end,
   status = clb__bytes_range(bytes, start, end);
   if (status != CLB_OK || start == end)
     return status;
+  clb_bytes_retain(bytes); /* the sink may release the program's last one */
   data = atomic_load(&bytes->data);
-  if (data == NULL)
-    return clb__bytes_get(bytes, start, end, &target);
-  return stream_host(bytes, data, start, end, &target);
+  status = data != NULL ? stream_host(bytes, data, start, end, &target)
+                        : clb__bytes_get(bytes, start, end, &target);
+  clb_bytes_release(bytes);
+  return status;
 }

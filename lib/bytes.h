@@ -67,7 +67,25 @@ clb_status clb__bytes_make(clb__source *source, unsigned ndim, clb_bytes **out);
 /* CLB_OUT_OF_RANGE where [start, end) is not inside. */
 clb_status clb__bytes_range(const clb_bytes *bytes, size_t start, size_t end);
 
-/* Moves logical bytes [start, end), start < end, to a target. */
+/* An access: contents of one moment, counted and logged once, whatever the
+ * number of parts. */
+typedef struct clb__access {
+  clb_bytes *bytes;
+  clb__port port;
+  clb__plan plan; /* of all of it */
+  uint64_t link;
+  double since;
+} clb__access;
+
+/* Waits until logical bytes [start, end), start < end, may be read; moves parts
+ * of them to a target; counts.  The end is reached only if all went well. */
+clb_status clb__access_begin(clb__access *access, clb_bytes *bytes,
+                             size_t start, size_t end);
+clb_status clb__access_part(clb__access *access, size_t start, size_t end,
+                            const clb__target *target);
+clb_status clb__access_end(clb__access *access);
+
+/* The whole of an access in one part. */
 clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
                           const clb__target *target);
 

@@ -166,6 +166,7 @@ clb_status clb__source_snapshot(const clb__source *source,
 
   if (!ASK(from, CL_MEM_SIZE, size, err))
     return clb__fail_cl(err, "clGetMemObjectInfo");
+  clb__park_sweep(context); /* snapshots that nobody reads end too */
   move = region_of(form, size);
   node = calloc(1, sizeof *node);
   if (node == NULL)
@@ -199,7 +200,7 @@ clb_status clb__source_snapshot(const clb__source *source,
   if (status != CLB_OK)
     goto out;
   out->ops = source->ops;
-  out->flags = 0;
+  out->flags = CLB__NEVER_CHANGES;
   out->place = CLB_PLACE_DEVICE;
   out->u.device.context = clb_context_retain(context);
   out->u.device.mem = to;

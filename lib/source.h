@@ -18,7 +18,8 @@ typedef struct clb__host clb__host; /* source_host.c */
 
 enum {
   CLB__HOST_CANNOT_READ = 1, /* CL_MEM_HOST_WRITE_ONLY, _NO_ACCESS */
-  CLB__HOST_CANNOT_WRITE = 2 /* CL_MEM_HOST_READ_ONLY, _NO_ACCESS */
+  CLB__HOST_CANNOT_WRITE = 2, /* CL_MEM_HOST_READ_ONLY, _NO_ACCESS */
+  CLB__NEVER_CHANGES = 4 /* a snapshot's: nobody else has the buffer */
 };
 
 struct clb__source {
@@ -32,7 +33,7 @@ struct clb__source {
     clb__file *file;
     clb__host *host;
   } u;
-  unsigned short flags; /* CLB__HOST_CANNOT_* */
+  unsigned short flags; /* CLB__HOST_CANNOT_*, CLB__NEVER_CHANGES */
   unsigned short place; /* clb_place of contents that are still there */
 };
 

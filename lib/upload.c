@@ -5,9 +5,35 @@
 
 #include "bytes.h"
 
+#include <string.h>
+
+/* Where the bytes come from: the host copy, or one access of many parts, so
+ * that all of them are of the same moment. */
+typedef struct supply {
+  const unsigned char *data;
+  clb__access access;
+} supply;
+
+static clb_status supply_open(supply *from, clb_bytes *bytes) {
+  from->data = atomic_load(&bytes->data);
+  return from->data != NULL
+             ? CLB_OK
+             : clb__access_begin(&from->access, bytes, 0, bytes->length);
+}
+
 static clb_status pull(void *user, size_t start, size_t length,
                        unsigned char *data) {
-  return clb_bytes_copy_into(user, start, data, length);
+  supply *from = user;
+  const clb__target target = {.memory = data};
+
+  if (from->data == NULL)
+    return clb__access_part(&from->access, start, start + length, &target);
+  memcpy(data, from->data + start, length);
+  return CLB_OK;
+}
+
+static clb_status supply_close(supply *from) {
+  return from->data != NULL ? CLB_OK : clb__access_end(&from->access);
 }
 
 /* The destination: a source that is written to, and its form. */
@@ -51,6 +77,7 @@ static clb_status put(clb_bytes *bytes, destination *to) {
   double since = clb__seconds();
   clb__facts facts;
   clb__plan plan;
+  supply from;
   clb_status status = ops->facts(&to->source, CLB__PUT, &facts);
 
   if (status == CLB_OK)
@@ -58,12 +85,15 @@ static clb_status put(clb_bytes *bytes, destination *to) {
                               to->source.u.device.context->chunk_size,
                               CLB__PUT);
   if (status == CLB_OK)
+    status = supply_open(&from, bytes);
+  if (status == CLB_OK)
     status = ops->open(&port);
-  if (status == CLB_OK) {
-    status = clb__transfer_put(&port, &plan, pull, bytes);
-    if (status == CLB_OK)
-      status = ops->close(&port);
-  }
+  if (status == CLB_OK)
+    status = clb__transfer_put(&port, &plan, pull, &from);
+  if (status == CLB_OK)
+    status = supply_close(&from);
+  if (status == CLB_OK)
+    status = ops->close(&port);
   if (status == CLB_OK)
     clb__bytes_log(bytes, to->source.u.device.context, "upload: ", &plan,
                    since);

@@ -121,7 +121,8 @@ clb_status clb_bytes_snapshot(clb_bytes *bytes) {
 
   if (bytes == NULL)
     return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
-  if (!clb__source_is_device(&bytes->source) || bytes->length == 0)
+  if (!clb__source_is_device(&bytes->source) || bytes->length == 0 ||
+      bytes->source.flags & CLB__NEVER_CHANGES)
     return CLB_OK;
   clb__bytes_form(bytes, &form);
   status = clb__source_snapshot(&bytes->source, &form, &source, &copied);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs into a folder below build/, compiles the examples as their first
-# comments say, with pkg-config and nothing of this tree, runs them on PoCL,
-# and uninstalls:
+# comments say and the program of README.md, with pkg-config and nothing of this
+# tree, runs the examples on PoCL, and uninstalls:
 #
 #   sh scripts/check-install.sh
 set -eu
@@ -12,7 +12,7 @@ top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
 install_into() {
   rm -rf "$1" && mkdir -p "$1/tree" && cd "$1/tree" &&
-    "$top/configure" --prefix="$1/prefix" &&
+    "$top/configure" --enable-werror --prefix="$1/prefix" &&
     make -j "$(processors)" && make install
 }
 
@@ -23,6 +23,19 @@ compile_example() {
   echo "$command"
   mkdir -p "$root/outside" && cp "$top/examples/$1.c" "$root/outside" &&
     cd "$root/outside" && CFLAGS='' sh -c "$command"
+}
+
+compile_readme() {
+  # Back quotes are those of the document.
+  # shellcheck disable=SC2016
+  command=$(sed -n 's/^.*`\(cc -c save_field.c [^`]*\)`.*$/\1/p' \
+    "$top/README.md")
+  test -n "$command" || return 1
+  echo "$command"
+  # shellcheck disable=SC2016
+  cd "$root/outside" &&
+    sed -n '/^```c$/,/^```$/{/^```/d;p;}' "$top/README.md" >save_field.c &&
+    sh -c "$command -Wall -Wextra -Werror" && test -s save_field.o
 }
 
 uninstall() {
@@ -45,7 +58,8 @@ step install-tree "installing into $root/prefix" install_into "$root"
 step outside-heat "compiling heat.c by pkg-config" compile_example heat
 step outside-read "compiling read_field.c by pkg-config" \
   compile_example read_field
-say "running both"
+step outside-readme "compiling the program of README.md" compile_readme
+say "running both examples"
 (cd "$root/outside" && ./read_field &&
   ./heat --device="$platform" --width=100 --height=70 --steps=20 &&
   "$root/prefix/bin/clbytes" inspect heat-000020.safetensors)

@@ -120,11 +120,16 @@ uint64_t fixture_number(const char *name, uint64_t otherwise);
 
 /* --- Assertions ---------------------------------------------------------- */
 
+/* Which of a test's many inputs is tried, for the messages below; a driver
+ * may take half a second to start, so that one test tries several. */
+extern const char *fixture_input;
+
 #define ck_status(expression, expected)                                        \
   do {                                                                         \
     clb_status ck_got_ = (expression);                                         \
-    ck_assert_msg(ck_got_ == (expected), "%s is %s, not %s: %s", #expression,  \
-                  clb_status_name(ck_got_), #expected, clb_error_message());   \
+    ck_assert_msg(ck_got_ == (expected), "%s: %s is %s, not %s: %s",           \
+                  fixture_input, #expression, clb_status_name(ck_got_),        \
+                  #expected, clb_error_message());                             \
   } while (0)
 /* CLB_OK */
 #define ck_ok(expression) ck_status(expression, CLB_OK)
@@ -141,8 +146,9 @@ uint64_t fixture_number(const char *name, uint64_t otherwise);
   do {                                                                         \
     size_t ck_length_ = (length);                                              \
     size_t ck_at_ = fixture_difference((got), (expected), ck_length_);         \
-    ck_assert_msg(ck_at_ == ck_length_, "%s differs from %s at byte %zu of "   \
-                  "%zu", #got, #expected, ck_at_, ck_length_);                 \
+    ck_assert_msg(ck_at_ == ck_length_, "%s: %s differs from %s at byte %zu "  \
+                  "of %zu", fixture_input, #got, #expected, ck_at_,            \
+                  ck_length_);                                                 \
   } while (0)
 
 /* Does this thread's message contain part? */
@@ -208,8 +214,10 @@ void expect_read(clb_bytes *bytes, const void *expected, size_t length);
 void expect_stream(clb_bytes *bytes, const void *expected, size_t length);
 void expect_copy_into(clb_bytes *bytes, const void *expected, size_t length);
 
-/* Does the device map without moving bytes, so that CLB_MAP works there? */
+/* Does fx.context, or this one, map without moving bytes, so that CLB_MAP
+ * works there?  Each context tries for itself. */
 int fixture_maps(void);
+int fixture_context_maps(clb_context *context);
 
 /* Waits up to a second for a condition that a driver brings about late. */
 #define WAIT_UNTIL(condition)                                                  \

@@ -58,7 +58,8 @@ def hexed(text):
 
 def memory(seed, size):
     i = np.arange(size, dtype=np.uint64)
-    return (seed * 131 + i * 7 + (i >> 8) * 13 + (i >> 16) * 29).astype(np.uint8)
+    sum_ = seed * 131 + i * 7 + (i >> 8) * 13 + (i >> 16) * 29
+    return sum_.astype(np.uint8)
 
 
 def walk(data, shape, strides, elem, offset):

@@ -72,6 +72,20 @@ done
   --steps=12 --output="$dir/none" && fail "went back in time"
 "$heat" --device="$platform" --width=8 --height=8 --steps=2 --every=1 \
   --output="$dir/no-such-folder/heat" && fail "saved into no folder"
+
+# What is wrong with a command line is said before anything is done.
+for wrong in --width=0 --height=1x --steps=-1 --every= --output --nonsense \
+  stray "--restart=$dir/probe-000001.safetensors --width=3"; do
+  # Two options of one line are two words.
+  # shellcheck disable=SC2086
+  "$heat" --device="$platform" --output="$dir/none" $wrong >"$dir/out" 2>&1
+  status=$?
+  test "$status" -eq 2 || fail "heat $wrong: exit status $status"
+  grep -q '^Usage: heat' "$dir/out" || fail "heat $wrong: no usage"
+done
+"$heat" --device="no such platform" --output="$dir/none"
+status=$?
+test "$status" -eq 3 || fail "heat --device=nonsense: exit status $status"
 test -z "$(find "$dir" -name 'none*')" || fail "a failed run left a checkpoint"
 
 test "$failures" -eq 0

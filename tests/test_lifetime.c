@@ -247,11 +247,11 @@ END_TEST
 
 /* --- No trace ------------------------------------------------------------ */
 
-/* [_i]: 0 whole, 1 strided, 2 after a list, 3 views */
+/* [_i]: 0 plain, 1 strided, 2 after a list, 3 views */
 START_TEST(many_handles_leave_memory_flat)
 {
   const uint64_t count = fixture_is("Oclgrind") ? 10000 : 25000;
-  clb_layout layout = padded();
+  clb_layout layout = padded(), plain = {1, SHAPE(3000), NULL, 1, 0};
   unsigned char *expected = walk(&layout, contents);
   cl_mem buffer = fixture_buffer(CL_MEM_READ_WRITE, contents, SIZE);
   cl_event done;
@@ -271,8 +271,8 @@ START_TEST(many_handles_leave_memory_flat)
       ck_ok(clb_bytes_from_buffer_after(context, buffer, &layout, 1, &done,
                                         &bytes));
     else
-      ck_ok(clb_bytes_from_buffer(context, buffer, _i == 0 ? NULL : &layout,
-                                  &bytes));
+      ck_ok(clb_bytes_from_buffer(context, buffer,
+                                  _i == 0 ? &plain : &layout, &bytes));
     if (_i == 3)
       ck_ok(clb_bytes_view(bytes, 10, 2000, &view));
     ck_ok(clb_bytes_read(_i == 3 ? view : bytes, CLB_COPY, &data));

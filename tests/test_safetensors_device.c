@@ -386,6 +386,93 @@ START_TEST(sinks_and_progress_may_read_stream_and_save)
 }
 END_TEST
 
+static int stop_at_once(uint64_t done, uint64_t total, void *user)
+{
+  (void)total;
+  (void)user;
+  return done > 0;
+}
+
+/* Chunks that are on their way when a save stops are waited for by somebody,
+ * and hold nothing afterwards. */
+START_TEST(stopped_saves_leave_nothing_behind)
+{
+  static const size_t matrix[] = {100, 100};
+  static const ptrdiff_t padded[] = {640, 4}, transposed[] = {4, 400};
+  const clb_layout layouts[] = {{2, matrix, NULL, 4, 0},
+                                {2, matrix, padded, 4, 128},
+                                {2, matrix, transposed, 4, 0}};
+  static const char *const names[] = {"a", "b", "c"};
+  clb_context_options options = CLB_CONTEXT_OPTIONS_INIT;
+  clb_save_options save = CLB_SAVE_OPTIONS_INIT;
+  cl_mem buffer = known_buffer();
+  size_t descriptors = fixture_descriptors();
+
+  options.chunk_size = 4096;
+  options.staging_limit = 16384;
+  save.progress = stop_at_once;
+  for (int mapping = 0; mapping < 2; mapping++) {
+    struct expected all[3];
+
+    options.plans = mapping ? 0 : CLB_PLAN_READ | CLB_PLAN_RECT |
+                                  CLB_PLAN_GATHER;
+    fixture_options(&options);
+    for (int i = 0; i < 3; i++) {
+      all[i] = expect(buffer, names[i], "F32", &layouts[i]);
+      file_write("out", "old", 3);
+      for (int round = 0; round < 10; round++)
+        ck_status(clb_safetensors_save("out", &all[i].tensor, 1, &save),
+                  CLB_CANCELLED);
+      ck_file("out", "old", 3);
+      ck_assert_uint_eq(files_in("."), 1);
+      save_and_check(&all[i], 1);
+    }
+    give_back(all, 3);
+    clb_context_release(fx.context);
+    fx.context = NULL;
+    /* PoCL lets go of its own references a moment late. */
+    for (int i = 0; i < 100 && fixture_buffer_refs(buffer) > 1; i++)
+      fixture_sleep(0.01);
+    ck_assert_uint_eq(fixture_buffer_refs(buffer), 1);
+    ck_assert_uint_le(fixture_descriptors(), descriptors);
+  }
+  give_buffer_back(buffer);
+}
+END_TEST
+
+START_TEST(a_thousand_saves_keep_nothing)
+{
+  static const size_t matrix[] = {20, 10};
+  static const ptrdiff_t padded[] = {64, 4}, transposed[] = {4, 80};
+  const clb_layout layouts[] = {{2, matrix, NULL, 4, 0},
+                                {2, matrix, padded, 4, 0},
+                                {2, matrix, transposed, 4, 0}};
+  static const char *const names[] = {"a", "b", "c"};
+  cl_mem buffer = known_buffer();
+  size_t descriptors = 0, resident = 0;
+  struct expected all[3];
+  clb_tensor tensors[3];
+
+  for (int i = 0; i < 3; i++) {
+    all[i] = expect(buffer, names[i], "F32", &layouts[i]);
+    tensors[i] = all[i].tensor;
+  }
+  for (int i = 0; i < 1100; i++) {
+    if (i == 100) {
+      descriptors = fixture_descriptors();
+      resident = fixture_rss();
+    }
+    ck_ok(clb_safetensors_save("out", tensors, 3, NULL));
+  }
+  ck_assert_uint_eq(fixture_descriptors(), descriptors);
+  if (fixture_measures_memory())
+    ck_assert_uint_le(fixture_rss(), resident + ((size_t)4 << 20));
+  ck_contents("out", all, 3);
+  give_back(all, 3);
+  give_buffer_back(buffer);
+}
+END_TEST
+
 /* --- What a save sees ---------------------------------------------------- */
 
 START_TEST(write_right_after_a_save_never_shows)
@@ -612,6 +699,8 @@ int main(void)
   tcase_add_test(layouts, tensors_ten_times_the_staging_limit_stay_within_it);
   tcase_add_test(layouts, what_is_saved_uploads_to_the_same_layout);
   tcase_add_test(calls, sinks_and_progress_may_read_stream_and_save);
+  tcase_add_test(calls, stopped_saves_leave_nothing_behind);
+  tcase_add_test(calls, a_thousand_saves_keep_nothing);
   tcase_add_test(calls, write_right_after_a_save_never_shows);
   tcase_add_test(calls, save_sees_what_was_enqueued_before_it);
   tcase_add_test(calls, snapshot_is_saved_as_it_was_taken);

@@ -252,6 +252,10 @@ END_TEST
 
 /* --- Depth --------------------------------------------------------------- */
 
+/* A good entry but for what x is. */
+#define WING                                                                   \
+  "{\"wing\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"x\":"
+
 /* Opens start, then open times depth, middle, close times depth, end. */
 static void nested(size_t depth, const char *start, const char *open,
                    const char *middle, const char *close, const char *end,
@@ -262,12 +266,9 @@ static void nested(size_t depth, const char *start, const char *open,
   repeat(&header, open, depth);
   fputs(middle, header.file);
   repeat(&header, close, depth);
-  header_end(&header, end, status == CLB_OK ? 1 : 0);
+  header_end(&header, end, strcmp(start, WING) == 0 ? 1 : 0);
   measured(&header, status, 1);
 }
-
-#define WING                                                                   \
-  "{\"wing\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"x\":"
 
 START_TEST(nested_a_hundred_thousand_deep_is_refused)
 {

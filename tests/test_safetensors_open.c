@@ -194,7 +194,8 @@ END_TEST
 START_TEST(unknown_keys_of_an_entry_are_ignored)
 {
   clb_safetensors *file = opened(
-    "{\"x\":{\"a\":null,\"dtype\":\"U8\",\"b\":[1,-2.5e3,\"[\",{\"shape\":[9]}],"
+    "{\"x\":{\"a\":null,\"dtype\":\"U8\","
+    "\"b\":[1,-2.5e3,\"[\",{\"shape\":[9]}],"
     "\"shape\":[3],\"c\":{\"dtype\":\"F32\",\"data_offsets\":[7,8],\"d\":{}},"
     "\"data_offsets\":[0,3],\"Shape\":[8],\"\":true,\"e\":false,"
     "\"f\":18446744073709551616,\"g\":1e999,\"h\":[[[[[[[[]]]]]]]],"
@@ -230,9 +231,9 @@ START_TEST(names_in_escapes_are_names)
 
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     ck_ok(clb_safetensors_tensor(file, i, &tensor));
-    ck_tensor(&tensor, names[i], "U8", "0123456" + i, 1);
+    ck_tensor(&tensor, names[i], "U8", &"0123456"[i], 1);
     ck_ok(clb_safetensors_find(file, names[i], &tensor));
-    ck_tensor(&tensor, names[i], "U8", "0123456" + i, 1);
+    ck_tensor(&tensor, names[i], "U8", &"0123456"[i], 1);
   }
   ck_assert_uint_eq(clb_safetensors_metadata_count(file), 2);
   ck_ok(clb_safetensors_metadata_at(file, 0, &pair));

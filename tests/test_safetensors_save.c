@@ -223,8 +223,9 @@ START_TEST(names_are_escaped_as_json_wants)
 {
   struct model model = {0};
 
-  model_add_row(&model, "q\"b\\s/\b\f\n\r\t\x01\x1f\x7f\xc3\xa9\xf0\x9f\x98\x80",
-          "U8", &one, "!", 1);
+  model_add_row(&model,
+                "q\"b\\s/\b\f\n\r\t\x01\x1f\x7f\xc3\xa9\xf0\x9f\x98\x80", "U8",
+                &one, "!", 1);
   ck_saved(&model, NULL,
            "{\"q\\\"b\\\\s/\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\xc3\xa9"
            "\xf0\x9f\x98\x80\":" ST_ENTRY("\"U8\"", "[1]", "[0,1]") "}",

@@ -288,11 +288,14 @@ START_TEST(read_only_directory_is_an_io_error)
   ck_status(save_value("closed/new", 1), CLB_IO_ERROR);
   ck_message("closed/new");
   ck_assert_uint_eq(files_in("closed"), 1);
+  /* Who owns it has to be able to remove it. */
+  if (chmod("closed", 0755) != 0)
+    ck_assert_int_eq(errno, EPERM);
 }
 END_TEST
 
-/* A file system of its own on "disk", that holds less than a save of SAVE_LARGE;
- * 0 if this process may not mount. */
+/* A file system of its own on "disk", with too little room; 0 if this process
+ * may not mount. */
 static int mount_small_disk(const char *options)
 {
   if (mkdir("disk", 0755) != 0 || unshare(CLONE_NEWNS) != 0)

@@ -31,19 +31,20 @@ static void overwrite(cl_command_queue queue, cl_uchar value)
 }
 
 static const struct {
+  const char *what;
   size_t ndim, shape[3];
   ptrdiff_t strides[3];
   size_t elem_size, offset;
 } LAYOUTS[] = {
-    {1, {SIZE}, {1}, 1, 0},
-    {1, {1000}, {4}, 4, 13},
-    {2, {200, 300}, {5000, 4}, 4, 8},
-    {2, {300, 200}, {4, 5000}, 4, 8},
-    {2, {200, 300}, {-5000, -4}, 4, 999996},
-    {2, {5, 7}, {0, 12}, 4, 0},
-    {3, {10, 20, 30}, {50000, 2000, 3}, 2, 1},
-    {0, {0}, {0}, 8, 8},
-    {2, {0, 7}, {1, 1}, 4, 0},
+    {"whole", 1, {SIZE}, {1}, 1, 0},
+    {"words off the alignment", 1, {1000}, {4}, 4, 13},
+    {"padded rows", 2, {200, 300}, {5000, 4}, 4, 8},
+    {"transposed", 2, {300, 200}, {4, 5000}, 4, 8},
+    {"reversed", 2, {200, 300}, {-5000, -4}, 4, 999996},
+    {"broadcast", 2, {5, 7}, {0, 12}, 4, 0},
+    {"three dimensions", 3, {10, 20, 30}, {50000, 2000, 3}, 2, 1},
+    {"rank 0", 0, {0}, {0}, 8, 8},
+    {"empty", 2, {0, 7}, {1, 1}, 4, 0},
 };
 enum { COUNT = sizeof LAYOUTS / sizeof *LAYOUTS };
 
@@ -53,16 +54,19 @@ static clb_layout layout_of(int index)
                        LAYOUTS[index].strides, LAYOUTS[index].elem_size,
                        LAYOUTS[index].offset};
 
+  fixture_input = LAYOUTS[index].what;
   return layout;
 }
 
-START_TEST(later_writes_are_not_seen)
+static void expect_later_writes_unseen(int index)
 {
-  clb_layout layout = layout_of(_i);
-  unsigned char *expected = walk(&layout, contents);
+  clb_layout layout = layout_of(index);
+  unsigned char *expected;
   size_t length = walk_length(&layout);
   clb_bytes *bytes = fixture_handle(buffer, &layout), *view;
 
+  fixture_store(buffer, contents, SIZE);
+  expected = walk(&layout, contents);
   ck_ok(clb_bytes_snapshot(bytes));
   overwrite(fx.queue, 0x11);
   ck_cl(clFinish(fx.queue));
@@ -76,31 +80,39 @@ START_TEST(later_writes_are_not_seen)
   clb_bytes_release(bytes);
   free(expected);
 }
+
+START_TEST(later_writes_are_not_seen)
+{
+  for (int i = 0; i < COUNT; i++)
+    expect_later_writes_unseen(i);
+}
 END_TEST
 
 START_TEST(later_writes_of_an_out_of_order_queue_are_not_seen)
 {
-  clb_layout layout = layout_of(_i);
-  unsigned char *expected;
-  size_t length = walk_length(&layout);
   cl_command_queue queue =
       fixture_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   unsigned char *filled;
   clb_context *context;
-  clb_bytes *bytes;
 
   if (queue == NULL)
     FIXTURE_SKIP("no out-of-order queues");
   filled = fixture_malloc(SIZE);
   ck_ok(clb_context_create(queue, NULL, &context));
-  for (cl_uchar value = 1; value < 20; value += 2) {
+  for (int i = 0; i < 8 * COUNT; i++) {
+    const cl_uchar value = (cl_uchar)(2 * i);
+    clb_layout layout = layout_of(i % COUNT);
+    unsigned char *expected;
+    clb_bytes *bytes = NULL;
+
     memset(filled, value, SIZE);
     expected = walk(&layout, filled);
     overwrite(queue, value);
     ck_ok(clb_bytes_from_buffer(context, buffer, &layout, &bytes));
     ck_ok(clb_bytes_snapshot(bytes));
     overwrite(queue, (cl_uchar)(value + 1));
-    expect_read(bytes, expected, length);
+    expect_read(bytes, expected, walk_length(&layout));
+    ck_cl(clFinish(queue));
     clb_bytes_release(bytes);
     free(expected);
   }
@@ -254,6 +266,38 @@ START_TEST(a_second_one_keeps_what_the_first_has)
 }
 END_TEST
 
+/* Its first copy may be pending still. */
+START_TEST(a_second_one_has_nothing_to_do)
+{
+  clb_bytes *bytes = fixture_handle(buffer, NULL), *view;
+  unsigned char *expected = fixture_malloc(SIZE);
+  cl_event gate;
+  cl_int code;
+
+  if (fixture_is("Oclgrind")) {
+    clb_bytes_release(bytes);
+    free(expected);
+    FIXTURE_SKIP("a flush behind an unset event blocks in this driver");
+  }
+  memset(expected, 0x33, SIZE);
+  gate = clCreateUserEvent(fx.cl, &code);
+  ck_cl(code);
+  fixture_fill(fx.queue, buffer, 0x33, SIZE, 1, &gate, NULL);
+  ck_ok(clb_bytes_snapshot(bytes));
+  overwrite(fx.queue, 0x44);
+  ck_ok(clb_bytes_snapshot(bytes)); /* does not wait: the gate is closed */
+  ck_ok(clb_bytes_view(bytes, 1, SIZE, &view));
+  ck_ok(clb_bytes_snapshot(view));
+  ck_cl(clSetUserEventStatus(gate, CL_COMPLETE));
+  expect_read(bytes, expected, SIZE);
+  expect_read(view, expected, SIZE - 1);
+  clb_bytes_release(view);
+  clb_bytes_release(bytes);
+  ck_cl(clReleaseEvent(gate));
+  free(expected);
+}
+END_TEST
+
 START_TEST(a_snapshot_of_any_flags_is_right)
 {
   static const cl_mem_flags flags[] = {
@@ -304,9 +348,12 @@ START_TEST(many_snapshots_leave_no_memory_behind)
     unsigned char byte;
 
     ck_ok(clb_bytes_snapshot(bytes));
-    ck_ok(clb_bytes_copy_into(bytes, 7, &byte, 1));
-    ck_assert_uint_eq(byte, contents[7]);
+    if (_i == 0) { /* nobody looks at the others */
+      ck_ok(clb_bytes_copy_into(bytes, 7, &byte, 1));
+      ck_assert_uint_eq(byte, contents[7]);
+    }
     clb_bytes_release(bytes);
+    ck_cl(clFinish(fx.queue));
     if (i == 20)
       rss = fixture_rss();
   }
@@ -324,9 +371,8 @@ int main(void)
   tcase_set_timeout(all, 60);
   tcase_add_checked_fixture(all, setup, teardown);
   suite_add_tcase(suite, all);
-  tcase_add_loop_test(all, later_writes_are_not_seen, 0, COUNT);
-  tcase_add_loop_test(
-      all, later_writes_of_an_out_of_order_queue_are_not_seen, 0, COUNT);
+  tcase_add_test(all, later_writes_are_not_seen);
+  tcase_add_test(all, later_writes_of_an_out_of_order_queue_are_not_seen);
   tcase_add_test(all, what_was_enqueued_before_is_in_it);
   tcase_add_test(all, it_returns_at_once_behind_a_pending_command);
   tcase_add_test(all, a_view_made_before_reads_the_buffer_still);
@@ -335,8 +381,9 @@ int main(void)
   tcase_add_test(all, what_is_on_the_host_stays);
   tcase_add_test(all, a_snapshot_outlives_the_buffer);
   tcase_add_test(all, a_second_one_keeps_what_the_first_has);
+  tcase_add_test(all, a_second_one_has_nothing_to_do);
   tcase_add_test(all, a_snapshot_of_any_flags_is_right);
   tcase_add_test(all, host_sources_have_nothing_to_do);
-  tcase_add_test(all, many_snapshots_leave_no_memory_behind);
+  tcase_add_loop_test(all, many_snapshots_leave_no_memory_behind, 0, 2);
   return fixture_main(suite, FIXTURE_DEVICE);
 }

@@ -408,6 +408,36 @@ START_TEST(a_sink_may_release_the_programs_references)
 }
 END_TEST
 
+static int last_releasing_sink(const void *data, size_t length, void *user)
+{
+  struct caller *caller = user;
+
+  clb_bytes_release(caller->bytes);
+  caller->bytes = NULL;
+  ck_bytes(data, contents + caller->length, length);
+  caller->length += length;
+  return 0;
+}
+
+START_TEST(a_sink_may_release_the_handle_that_it_streams)
+{
+  struct caller caller = {pthread_self(), NULL, NULL, 0, 0, 0};
+  const void *data;
+  int on_host;
+
+  for (on_host = 0; on_host < 2; on_host++) {
+    caller.bytes = fixture_handle(buffer, NULL);
+    caller.length = 0;
+    if (on_host)
+      ck_ok(clb_bytes_read(caller.bytes, CLB_COPY, &data));
+    ck_ok(clb_bytes_stream(caller.bytes, 0, SIZE, last_releasing_sink,
+                           &caller));
+    ck_assert_uint_eq(caller.length, SIZE);
+    ck_assert_uint_eq(fixture_stats().host_bytes, 0);
+  }
+}
+END_TEST
+
 static int failing_inside_sink(const void *data, size_t length, void *user)
 {
   clb_bytes *bytes = user;
@@ -539,6 +569,7 @@ int main(void)
   tcase_add_test(all, streams_nest_deeper_than_the_ring_has_blocks);
   tcase_add_test(all, a_sink_may_upload);
   tcase_add_test(all, a_sink_may_release_the_programs_references);
+  tcase_add_test(all, a_sink_may_release_the_handle_that_it_streams);
   tcase_add_test(all, a_failure_inside_a_sink_is_the_sinks);
   tcase_add_loop_test(all, two_streams_are_consumed_in_turn, 0, 2);
   return fixture_main(suite, FIXTURE_DEVICE);
