@@ -331,8 +331,9 @@ void op_write(void)
     run_landed(h);
   run_reads(model_asks_device(h));
   model_bring(h);
-  if (!model_alone(h) || (h->copy == NULL && model_haunted(h) &&
-                          data != atomic_load(&h->store->memory)))
+  if (!model_alone(h) ||
+      (h->copy == NULL && model_haunted(h) &&
+       data != atomic_load(&h->store->memory) + h->source.at[0]))
     model_separate(h);
   model_end_mapping(h);
   model_end_base(h);

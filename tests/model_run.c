@@ -214,7 +214,6 @@ void run_end(void)
   while (run.count > 0)
     run_release(run_below(run.count));
   ck_cl(clFinish(fx.queue));
-  SOON(stats().host_bytes == 0);
   if (model_host_bytes != 0)
     run_wrong("the model has %zu bytes left", model_host_bytes);
   for (size_t i = 0; i < run.store_count; i++) {
@@ -228,6 +227,7 @@ void run_end(void)
     }
     free(store);
   }
+  SOON(stats().host_bytes == 0);
 }
 
 /* --- Handles ------------------------------------------------------------- */
@@ -260,9 +260,10 @@ void run_release(size_t index)
     clb_bytes_release(h->bytes);
     return;
   }
-  /* What others share with a handle that is in flight cannot be known. */
-  if (h->flying && (h->store->kind != MODEL_DEVICE || h->base != NULL ||
-                    run_chance(2)))
+  /* What others share with a handle that is in flight cannot be known, and only
+   * the program's buffers tell when a thread has let go of one. */
+  if (h->flying &&
+      (h->store->buffer == NULL || h->base != NULL || run_chance(2)))
     run_settle(h);
   clb_bytes_release(h->bytes);
   if (h->done != NULL)
