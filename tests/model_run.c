@@ -5,7 +5,6 @@
 
 #include "model_run.h"
 
-#include <sched.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 
@@ -195,19 +194,6 @@ void run_begin(uint64_t seed)
   }
 }
 
-/* Waits for what threads and drivers let go of a moment late. */
-#define SOON(condition)                                                       \
-  do {                                                                        \
-    double end_ = 0;                                                          \
-    while (!(condition)) {                                                    \
-      if (end_ == 0)                                                          \
-        end_ = fixture_seconds() + 20;                                        \
-      else if (fixture_seconds() > end_)                                      \
-        run_wrong("in the end: not %s", #condition);                          \
-      sched_yield();                                                          \
-    }                                                                         \
-  } while (0)
-
 void run_end(void)
 {
   run_trace("\n  release all");
@@ -219,15 +205,15 @@ void run_end(void)
   for (size_t i = 0; i < run.store_count; i++) {
     struct model_store *store = run.stores[i];
 
-    SOON(atomic_load(&store->memory) == NULL);
+    RUN_SOON(atomic_load(&store->memory) == NULL);
     if (store->buffer != NULL) {
-      SOON((clb_context_trim(run.context),
+      RUN_SOON((clb_context_trim(run.context),
             fixture_buffer_refs(store->buffer) == 1));
       ck_cl(clReleaseMemObject(store->buffer));
     }
     free(store);
   }
-  SOON(stats().host_bytes == 0);
+  RUN_SOON(stats().host_bytes == 0);
 }
 
 /* --- Handles ------------------------------------------------------------- */
@@ -350,7 +336,7 @@ void run_check(void)
   now = stats();
   if (!run.reads_known) {
     if (!flying)
-      SOON(stats().host_bytes == model_host_bytes);
+      RUN_SOON(stats().host_bytes == model_host_bytes);
     return;
   }
   if (now.host_bytes != model_host_bytes)
