@@ -132,12 +132,10 @@ void run_open(void)
   }
   run.threads = !fixture_is("Oclgrind");
   run.align = fixture_sub_buffer_align();
-  make_file_open();
 }
 
 void run_close(void)
 {
-  make_file_close();
   for (int i = 0; i < RUN_CONTEXTS; i++)
     clb_context_release(run.contexts[i]);
 }

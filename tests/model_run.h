@@ -132,7 +132,8 @@ void op_buffer(void);
 void op_upload(void);
 void op_raw_write(void);
 
-/* The file that make_on_file() reads. */
+/* The file that make_on_file() reads; of the program that runs the test, which
+ * lives on where that dies. */
 void make_file_open(void);
 void make_file_close(void);
 
