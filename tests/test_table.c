@@ -647,6 +647,8 @@ static void reach_state(struct cell *cell)
 
 /* --- An operation that waits for the gate -------------------------------- */
 
+enum { NOT_YET, NOW, OVER };
+
 static atomic_int operating;
 static atomic_long operator;
 
@@ -674,9 +676,9 @@ static void *open_later(void *user)
 {
   int looks = 0;
 
-  while (!atomic_load(&operating))
+  while (atomic_load(&operating) == NOT_YET)
     fixture_sleep(0.0005);
-  while (looks < 2 && atomic_load(&operating))
+  while (looks < 2 && atomic_load(&operating) == NOW)
     looks = sleeps(atomic_load(&operator)) ? looks + 1 : 0;
   open_gate(user);
   return NULL;
@@ -689,14 +691,14 @@ static clb_status act(const struct operation *operation, struct cell *cell)
 
   if (cell->state != READING || !(operation->traits & BLOCKS))
     return operation->act(cell);
-  atomic_store(&operating, 0);
+  atomic_store(&operating, NOT_YET);
 #ifdef __linux__
   atomic_store(&operator, syscall(SYS_gettid));
 #endif
   ck_assert_int_eq(pthread_create(&opener, NULL, open_later, cell), 0);
-  atomic_store(&operating, 1);
+  atomic_store(&operating, NOW);
   status = operation->act(cell);
-  atomic_store(&operating, 0);
+  atomic_store(&operating, OVER);
   ck_assert_int_eq(pthread_join(opener, NULL), 0);
   (void)clb_bytes_wait(cell->bytes, UINT64_MAX);
   return status;
