@@ -296,14 +296,18 @@ size_t clb_bytes_length(const clb_bytes *bytes) {
 }
 
 clb_place clb_bytes_place(const clb_bytes *bytes) {
+  clb_bytes *b = (clb_bytes *)bytes;
   unsigned char last;
 
   if (bytes == NULL)
     return CLB_PLACE_HEAP;
-  last = atomic_load(&((clb_bytes *)bytes)->place);
+  last = atomic_load(&b->place);
   if (last != CLB__NO_PLACE)
     return (clb_place)last;
-  return (clb_place)bytes->source.place;
+  /* A prefetch may have brought them, and no read has looked yet. */
+  return atomic_load(&b->data) != NULL && b->copy != NULL
+             ? CLB_PLACE_HEAP
+             : (clb_place)bytes->source.place;
 }
 
 size_t clb_bytes_alignment(const clb_bytes *bytes) {
