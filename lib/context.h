@@ -122,6 +122,10 @@ cl_int clb__unmap(clb_context *context, cl_mem mem, void *data,
 /* Takes the references of a node over, and releases them once its event has
  * ended; sweeping looks, ending waits. */
 void clb__park(clb_context *context, clb__parked *node);
+
+/* The same for a command of ours whose end could not be seen, with references
+ * of its own; does what it can. */
+void clb__park_keep(clb_context *context, cl_mem mem, cl_event event);
 void clb__park_sweep(clb_context *context);
 void clb__park_end(clb_context *context);
 

@@ -200,9 +200,37 @@ static clb_status flush_queue_of(cl_event event) {
   return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, "clFlush");
 }
 
+/* One after the other, with no lock held: a flush may block.  From the last to
+ * the first, since others move the last to the place of one that has ended. */
+static clb_status flush_queues(clb__events *events) {
+  cl_uint left = CL_UINT_MAX;
+
+  for (;;) {
+    cl_event event = NULL;
+    cl_int err = CL_SUCCESS;
+    clb_status status;
+
+    pthread_mutex_lock(&events->lock);
+    if (left > events->count)
+      left = events->count;
+    if (left > 0) {
+      event = events->event[--left];
+      err = clRetainEvent(event);
+    }
+    pthread_mutex_unlock(&events->lock);
+    if (err != CL_SUCCESS)
+      return clb__fail_cl(err, "clRetainEvent");
+    if (event == NULL)
+      return CLB_OK;
+    status = flush_queue_of(event);
+    (void)clReleaseEvent(event);
+    if (status != CLB_OK)
+      return status;
+  }
+}
+
 /* Lets go of those that have ended well; with the lock held. */
-static clb_status look(clb__events *events, bool flush) {
-  clb_status status;
+static clb_status look(clb__events *events) {
   cl_uint i = 0;
 
   while (i < events->count) {
@@ -215,8 +243,6 @@ static clb_status look(clb__events *events, bool flush) {
       (void)clReleaseEvent(events->event[i]);
       events->event[i] = events->event[--events->count];
       continue;
-    } else if (flush && (status = flush_queue_of(events->event[i])) != CLB_OK) {
-      return status;
     }
     i++;
   }
@@ -229,9 +255,9 @@ clb_status clb__events_flush(clb__events *events) {
   clb_status status;
 
   pthread_mutex_lock(&events->lock);
-  status = look(events, true);
+  status = look(events);
   pthread_mutex_unlock(&events->lock);
-  return status;
+  return status == CLB_OK ? flush_queues(events) : status;
 }
 
 clb_status clb__events_wait(clb__events *events) {
@@ -242,7 +268,7 @@ clb_status clb__events_wait(clb__events *events) {
     cl_event only = NULL;
 
     pthread_mutex_lock(&events->lock);
-    status = look(events, round == 0);
+    status = look(events);
     if (status != CLB_OK || events->count == 0) {
       pthread_mutex_unlock(&events->lock);
       return status;
@@ -253,15 +279,18 @@ clb_status clb__events_wait(clb__events *events) {
       only = events->event[0];
     pthread_mutex_unlock(&events->lock);
 
+    if (round == 0)
+      status = flush_queues(events);
     if (only != NULL) {
       cl_int end;
-      status = clb__event_wait(only, &end);
+      if (status == CLB_OK)
+        status = clb__event_wait(only, &end);
       (void)clReleaseEvent(only);
-      if (status != CLB_OK)
-        return status;
-    } else {
+    } else if (status == CLB_OK) {
       nap(round);
     }
+    if (status != CLB_OK)
+      return status;
   }
 }
 

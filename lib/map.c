@@ -13,11 +13,14 @@
 
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
-static clb_status wait_mapped(cl_event event) {
+static clb_status wait_mapped(clb_context *context, cl_mem mem,
+                              cl_event event) {
   cl_int end = CL_COMPLETE;
   clb_status status = clb__event_wait(event, &end);
 
-  if (status == CLB_OK && end < CL_COMPLETE)
+  if (status != CLB_OK)
+    clb__park_keep(context, mem, event);
+  else if (end < CL_COMPLETE)
     status = clb__event_fail(end, "clEnqueueMapBuffer");
   (void)clReleaseEvent(event);
   return status;
@@ -33,14 +36,16 @@ clb_status clb__map(clb_context *context, cl_mem mem, cl_map_flags flags,
   pthread_mutex_lock(&one_at_a_time);
   mapped = clEnqueueMapBuffer(context->queue, mem, CL_FALSE, flags, first,
                               bytes, 0, NULL, &event, &err);
-  status = err == CL_SUCCESS ? wait_mapped(event)
+  status = err == CL_SUCCESS ? wait_mapped(context, mem, event)
                              : clb__fail_cl(err, "clEnqueueMapBuffer");
   pthread_mutex_unlock(&one_at_a_time);
   if (status == CLB_OK) {
     *data = mapped;
   } else if (err == CL_SUCCESS) { /* a mapping all the same, by the book */
-    if (clb__unmap(context, mem, mapped, &event) == CL_SUCCESS)
+    if (clb__unmap(context, mem, mapped, &event) == CL_SUCCESS) {
+      clb__park_keep(context, mem, event);
       (void)clReleaseEvent(event);
+    }
   }
   return status;
 }

@@ -29,6 +29,19 @@ void clb__park(clb_context *context, clb__parked *node) {
   pthread_mutex_unlock(&context->lock);
 }
 
+void clb__park_keep(clb_context *context, cl_mem mem, cl_event event) {
+  clb__parked *node = calloc(1, sizeof *node);
+
+  if (node == NULL)
+    return;
+  if (clRetainMemObject(mem) == CL_SUCCESS)
+    node->mem[0] = mem;
+  if (clRetainEvent(event) == CL_SUCCESS)
+    node->event = event;
+  (void)clFlush(context->queue); /* which the wait for it did not */
+  clb__park(context, node);
+}
+
 void clb__park_sweep(clb_context *context) {
   clb__parked *list, *next, *still = NULL, **end = &still;
 

@@ -60,18 +60,38 @@ static void make_flat(clb__region *to, clb__room *room, uint64_t first,
   room->strides[0] = 1;
 }
 
+/* Whether the bytes lie in a row all the same: the end of a run and the start
+ * of the next, where those meet, as the last of a row and the first of the next
+ * row may.  Three runs that meet would be one. */
+static bool runs_meet(const clb__form *form, size_t window, size_t length,
+                      uint64_t *first) {
+  size_t head = form->run - window % form->run;
+  clb__form box;
+
+  if (length <= head || length - head > form->run)
+    return false;
+  clb__form_box(form, window, head, 0, &box);
+  *first = box.origin;
+  clb__form_box(form, window + head, length - head, 0, &box);
+  return box.origin == *first + head;
+}
+
 void clb__region_range(const clb__region *from, size_t start, size_t length,
                        clb__region *to, clb__room *room) {
   size_t window = from->window + start;
   clb__form form;
+  uint64_t first;
   unsigned d;
 
   clb__region_form(from, &form);
-  if (length > 0)
+  first = form.origin;
+  if (length > 0) {
     clb__form_narrow(&form, &window, length);
-  if (length == 0 || clb__form_contiguous(&form)) {
-    make_flat(to, room, length > 0 ? form.origin + window : form.origin,
-              length);
+    first = form.origin + window;
+  }
+  if (length == 0 || clb__form_contiguous(&form) ||
+      runs_meet(&form, window, length, &first)) {
+    make_flat(to, room, first, length);
     return;
   }
   use_room(to, room, form.ndim);
@@ -155,7 +175,8 @@ bool clb__region_reshape(const clb__region *from, size_t ndim,
   taker.next = form.ndim;
   taker.left = form.run;
   taker.stride = 1;
-  if (!take(&taker, elem_size, &bytes))
+  /* The bytes of an element lie in a row. */
+  if (!take(&taker, elem_size, &bytes) || (elem_size > 1 && bytes != 1))
     return false;
   for (d = ndim; d-- > 0;)
     if (!take(&taker, shape[d], &room->strides[d]))

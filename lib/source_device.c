@@ -101,6 +101,10 @@ static clb__block *device_take(clb__port *port, bool must) {
 }
 
 static void device_give(clb__port *port, clb__block *block) {
+  /* Ours is an in-order queue: the last one ends last. */
+  if (block->events > 0)
+    clb__park_keep(context_of(port), port->source->u.device.mem,
+                   block->event[block->events - 1]);
   clb__staging_give(context_of(port), block);
 }
 
@@ -311,7 +315,9 @@ static clb_status device_unmap(clb__port *port) {
   if (err != CL_SUCCESS)
     return clb__fail_cl(err, "clEnqueueUnmapMemObject");
   status = clb__event_wait(event, &end);
-  if (status == CLB_OK && end < CL_COMPLETE)
+  if (status != CLB_OK)
+    clb__park_keep(context_of(port), port->source->u.device.mem, event);
+  else if (end < CL_COMPLETE)
     status = clb__event_fail(end, "clEnqueueUnmapMemObject");
   (void)clReleaseEvent(event);
   return status;

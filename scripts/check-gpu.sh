@@ -150,7 +150,7 @@ run_bench() {
     # The first line names the device again.
     sed '1,2d' "$work/bench.out" >>"$block"
   else
-    failure "bench/$bench_name $*"
+    failure "bench/$bench_name${*:+ $*}"
   fi
   cat "$work/bench.out"
 }

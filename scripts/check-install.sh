@@ -58,9 +58,14 @@ step install-tree "installing into $root/prefix" install_into "$root"
 step outside-heat "compiling heat.c by pkg-config" compile_example heat
 step outside-read "compiling read_field.c by pkg-config" \
   compile_example read_field
+for example in one_row overlap sub_buffer; do
+  step "outside-$example" "compiling $example.c by pkg-config" \
+    compile_example "$example"
+done
 step outside-readme "compiling the program of README.md" compile_readme
-say "running both examples"
-(cd "$root/outside" && ./read_field &&
+say "running the examples"
+(cd "$root/outside" && ./read_field && ./one_row "$platform" &&
+  ./overlap "$platform" && ./sub_buffer "$platform" &&
   ./heat --device="$platform" --width=100 --height=70 --steps=20 &&
   "$root/prefix/bin/clbytes" inspect heat-000020.safetensors)
 step uninstall "uninstalling: no file may stay" uninstall

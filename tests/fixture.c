@@ -422,11 +422,18 @@ void expect_copy_into(clb_bytes *bytes, const void *expected, size_t length)
 
 int fixture_maps(void)
 {
-  cl_mem buffer = fixture_buffer(CL_MEM_READ_WRITE, "map", 4);
-  clb_bytes *bytes = fixture_handle(buffer, NULL);
-  const void *data;
-  clb_status status = clb_bytes_read(bytes, CLB_MAP, &data);
+  return fixture_context_maps(fx.context);
+}
 
+int fixture_context_maps(clb_context *context)
+{
+  cl_mem buffer = fixture_buffer(CL_MEM_READ_WRITE, "map", 4);
+  clb_bytes *bytes = NULL;
+  const void *data;
+  clb_status status;
+
+  ck_ok(clb_bytes_from_buffer(context, buffer, NULL, &bytes));
+  status = clb_bytes_read(bytes, CLB_MAP, &data);
   ck_assert_msg(status == CLB_OK || status == CLB_WOULD_COPY, "CLB_MAP: %s",
                 clb_error_message());
   clb_bytes_release(bytes);

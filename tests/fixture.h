@@ -214,8 +214,10 @@ void expect_read(clb_bytes *bytes, const void *expected, size_t length);
 void expect_stream(clb_bytes *bytes, const void *expected, size_t length);
 void expect_copy_into(clb_bytes *bytes, const void *expected, size_t length);
 
-/* Does the device map without moving bytes, so that CLB_MAP works there? */
+/* Does fx.context, or this one, map without moving bytes, so that CLB_MAP
+ * works there?  Each context tries for itself. */
 int fixture_maps(void);
+int fixture_context_maps(clb_context *context);
 
 /* Waits up to a second for a condition that a driver brings about late. */
 #define WAIT_UNTIL(condition)                                                  \

@@ -337,6 +337,49 @@ START_TEST(failed_copy_into_writes_nothing_later) {
 }
 END_TEST
 
+/* Some drivers free a buffer that is released while a command on it runs; so
+ * one whose end nobody has seen keeps the buffer, whoever lets go. */
+static const struct running {
+  const char *command;
+  unsigned plans;
+  uint64_t wait; /* which wait is the command's */
+} running[] = {{"clEnqueueReadBuffer", NO_MAP, 2},
+               {"clEnqueueMapBuffer", 0, 2},
+               {"clEnqueueUnmapMemObject", 0, 3}};
+
+START_TEST(buffer_is_kept_while_a_command_may_run) {
+  const struct running *it = &running[_i];
+  unsigned char *got = fixture_malloc(LENGTH);
+  struct job job;
+  clb_bytes *bytes;
+
+  FIXTURE_NEEDS_UNSET_EVENTS();
+  begin(&job, it->plans);
+  bytes = handle(&job, NULL);
+  ck_ok(clb_bytes_copy_into(bytes, 0, got, LENGTH));
+  if (it->plans == 0 && job_stats(&job).maps == 0) {
+    clb_bytes_release(bytes);
+    job_release(&job);
+    free(got);
+    FIXTURE_SKIP("the device does not map in place");
+  }
+  fault_arm(it->command, 1, 0, FAULT_HELD, CL_SUCCESS);
+  fault_arm("clWaitForEvents", it->wait, 1, FAULT_CALL_FAILS,
+            CL_OUT_OF_RESOURCES);
+  ck_status(clb_bytes_copy_into(bytes, 0, got, LENGTH), CLB_DEVICE_ERROR);
+  fault->disarm();
+  ck_assert_uint_eq(fault->held(), 1);
+  clb_bytes_release(bytes);
+  ck_assert_int_ge(fault->references(FAULT_MEM, job.buffer), 2);
+  fault->let_go();
+  WAIT_UNTIL((clb_context_trim(job.context),
+              fault->references(FAULT_MEM, job.buffer) == 1));
+  ck_assert_int_eq(fault->references(FAULT_MEM, job.buffer), 1);
+  job_release(&job);
+  free(got);
+}
+END_TEST
+
 static void add_tests(Suite *suite) {
   TCase *tcase = jobs_case(suite, "refusals", 120);
 
@@ -359,6 +402,8 @@ static void add_tests(Suite *suite) {
   tcase = jobs_case(suite, "held", 120);
   tcase_add_test(tcase, handles_hold_their_buffer_and_nothing_else);
   tcase_add_test(tcase, failed_copy_into_writes_nothing_later);
+  tcase_add_loop_test(tcase, buffer_is_kept_while_a_command_may_run, 0,
+                      sizeof running / sizeof *running);
 }
 
 int main(void) {

@@ -26,6 +26,7 @@ struct sample {
   clb_layout layout; /* relative to what is read: root or sub-buffer */
   unsigned plans;
   size_t chunk;
+  int maps;
   size_t length;
   unsigned char *expected;
 };
@@ -35,11 +36,11 @@ struct slot {
   clb_context *context;
   unsigned plans;
   size_t chunk;
+  int maps;
 };
 
 static unsigned char *contents; /* what the buffer has */
 static cl_mem buffer;
-static int maps;
 static struct slot slots[CONTEXTS];
 
 /* --- Failing with everything that is known ------------------------------- */
@@ -196,7 +197,7 @@ static int is_positive(const clb_layout *layout)
 static int is_carried(const struct sample *s)
 {
   return s->plans == 0 || (s->plans & CLB_PLAN_GATHER) != 0 ||
-         s->length == 0 || (maps && (s->plans & CLB_PLAN_MAP) != 0) ||
+         s->length == 0 || (s->maps && (s->plans & CLB_PLAN_MAP) != 0) ||
          ((s->plans & (CLB_PLAN_READ | CLB_PLAN_RECT)) != 0 &&
           is_positive(&s->layout));
 }
@@ -394,6 +395,7 @@ static void make_context(struct slot *slot)
   slot->plans = options.plans;
   slot->chunk = options.chunk_size;
   ck_ok(clb_context_create(fx.queue, &options, &slot->context));
+  slot->maps = fixture_context_maps(slot->context);
 }
 
 static void try_sample(struct sample *s)
@@ -411,6 +413,7 @@ static void try_sample(struct sample *s)
     make_context(slot);
   s->plans = slot->plans;
   s->chunk = slot->chunk;
+  s->maps = slot->maps;
   if (in_sub_buffer) {
     cl_int code;
 
@@ -446,7 +449,6 @@ START_TEST(random_layouts_are_what_the_walk_says)
 
   contents = fixture_bytes(SIZE, first_seed);
   buffer = fixture_buffer(CL_MEM_READ_WRITE, contents, SIZE);
-  maps = fixture_maps();
   for (uint64_t i = 0; i < count; i++) {
     struct sample sample;
 

@@ -120,7 +120,7 @@ static void expect_ranges(clb_bytes *bytes, const unsigned char *expected,
 
 static void try_plans(const struct shape_case *one, unsigned plans,
                       size_t chunk_size, const unsigned char *contents,
-                      cl_mem buffer, int maps)
+                      cl_mem buffer)
 {
   clb_layout layout = layout_of(one), back;
   clb_context_options options = CLB_CONTEXT_OPTIONS_INIT;
@@ -130,10 +130,14 @@ static void try_plans(const struct shape_case *one, unsigned plans,
   clb_bytes *bytes;
   clb_status status;
   char text[256] = "";
+  int maps;
+  uint64_t reads;
 
   options.plans = plans;
   options.chunk_size = chunk_size;
   fixture_options(&options);
+  maps = fixture_maps();
+  reads = fixture_stats().reads;
   bytes = fixture_handle(buffer, &layout);
   ck_assert_uint_eq(clb_bytes_length(bytes), length);
   ck_ok(clb_bytes_layout(bytes, &back));
@@ -164,7 +168,7 @@ static void try_plans(const struct shape_case *one, unsigned plans,
               CLB_UNSUPPORTED);
     ck_assert_uint_eq(all.pieces, 0);
     ck_status(clb_bytes_plan(bytes, text, sizeof text), CLB_UNSUPPORTED);
-    ck_assert_uint_eq(fixture_stats().reads, 0);
+    ck_assert_uint_eq(fixture_stats().reads, reads);
   }
   clb_bytes_release(bytes);
   free(copy);
@@ -189,13 +193,12 @@ START_TEST(a_layout_is_right_with_every_set_of_plans)
 {
   unsigned char *contents = fixture_bytes(SIZE, 5);
   cl_mem buffer = fixture_buffer(CL_MEM_READ_WRITE, contents, SIZE);
-  int maps = fixture_maps();
 
   for (size_t i = (size_t)_i; i < COUNT; i += GROUPS)
     for (size_t p = 0; p < sizeof PLANS / sizeof *PLANS; p++) {
       fixture_input = CASES[i].what;
-      try_plans(&CASES[i], PLANS[p], 0, contents, buffer, maps);
-      try_plans(&CASES[i], PLANS[p], 4096, contents, buffer, maps);
+      try_plans(&CASES[i], PLANS[p], 0, contents, buffer);
+      try_plans(&CASES[i], PLANS[p], 4096, contents, buffer);
     }
   ck_cl(clReleaseMemObject(buffer));
   free(contents);

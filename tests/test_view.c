@@ -410,6 +410,59 @@ START_TEST(parts_put_together_are_the_whole)
 }
 END_TEST
 
+START_TEST(the_bytes_of_a_reshaped_element_lie_in_a_row)
+{
+  const struct {
+    clb_layout layout;
+    clb_status status;
+  } cases[] = {
+      {{2, SHAPE(7, 13), STRIDES(13, -1), 1, 12}, CLB_UNSUPPORTED},
+      {{2, SHAPE(7, 13), STRIDES(26, 2), 1, 0}, CLB_UNSUPPORTED},
+      {{2, SHAPE(7, 13), STRIDES(0, 0), 1, 0}, CLB_UNSUPPORTED},
+      {{2, SHAPE(7, 13), STRIDES(99, 1), 1, 0}, CLB_OK},
+      {{1, SHAPE(7), STRIDES(-13), 13, 200}, CLB_OK},
+  };
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    unsigned char *expected = walk(&cases[i].layout, contents);
+    clb_bytes *bytes = fixture_handle(buffer, &cases[i].layout), *made = NULL;
+
+    ck_status(clb_bytes_reshape(bytes, 1, SHAPE(7), 13, &made),
+              cases[i].status);
+    if (made != NULL)
+      expect_read(made, expected, 91);
+    clb_bytes_release(made);
+    clb_bytes_release(bytes);
+    free(expected);
+  }
+}
+END_TEST
+
+/* Four elements of 16 bytes, of which the second and the third meet. */
+START_TEST(a_range_over_rows_that_meet_is_contiguous)
+{
+  clb_layout layout = {2, SHAPE(2, 2), STRIDES(36, 20), 16, 256};
+  unsigned char *expected = walk(&layout, contents);
+  clb_bytes *bytes = fixture_handle(buffer, &layout), *view = NULL;
+  size_t offset;
+  cl_mem mem;
+
+  for (size_t end = 33; end <= 49; end++) {
+    ck_ok(clb_bytes_view(bytes, 17, end, &view));
+    ck_status(clb_bytes_buffer(view, &mem, &offset),
+              end <= 48 ? CLB_OK : CLB_UNSUPPORTED);
+    if (end <= 48) {
+      ck_assert_uint_eq(offset, 256 + 21);
+      ck_cl(clReleaseMemObject(mem));
+    }
+    expect_read(view, expected + 17, end - 17);
+    clb_bytes_release(view);
+  }
+  clb_bytes_release(bytes);
+  free(expected);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("view");
@@ -433,5 +486,7 @@ int main(void)
   tcase_add_test(all, views_of_a_sub_buffers_handle_are_right);
   tcase_add_test(all, a_view_inherits_the_label);
   tcase_add_test(all, parts_put_together_are_the_whole);
+  tcase_add_test(all, the_bytes_of_a_reshaped_element_lie_in_a_row);
+  tcase_add_test(all, a_range_over_rows_that_meet_is_contiguous);
   return fixture_main(suite, FIXTURE_DEVICE);
 }
