@@ -63,7 +63,8 @@ static const struct {
      "      --chunk SIZE     bytes of one transfer, such as 4M; at least 4K\n"},
     {TAKES_DURABLE, "durable",
      "      --durable        return when the file is on the disk\n"},
-    {TAKES_QUIET, "quiet", "  -q, --quiet          show no progress; verify: print differences\n"
+    {TAKES_QUIET, "quiet",
+     "  -q, --quiet          show no progress; verify: print differences\n"
      "                       alone\n"},
     {TAKES_JSON, "json", "      --json           write JSON\n"},
 };
