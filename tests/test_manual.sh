@@ -326,9 +326,9 @@ done
 
 sed -n 's/^ *{"/{"/; s/{"\([A-Z0-9_]*\)", *\([0-9]*\)},* */\1 \2\
 /gp' "$srcdir/lib/safetensors_dtype.c" | grep . >"$tmp/types.library"
-sed -n 's/^\.It Dq //p' "$man/clb_safetensors_save.3" |
-  sed 's/ Ta Dq /\
-/; s/ Ta / /g' >"$tmp/types.page"
+sed -n 's/^\.It \([A-Z].* Ta\)/\1/p' "$man/clb_safetensors_save.3" |
+  awk -F ' Ta ' '{ for (i = 1; i < NF; i += 2) print $i, $(i + 1) }' \
+    >"$tmp/types.page"
 lacks "$tmp/types.library" "$tmp/types.page" >"$tmp/types.missing"
 lacks "$tmp/types.page" "$tmp/types.library" >>"$tmp/types.missing"
 if test -s "$tmp/types.missing" || ! test -s "$tmp/types.page"; then
