@@ -14,6 +14,7 @@
 #ifndef CLB_BYTES_H
 #define CLB_BYTES_H
 
+#include "pool.h"
 #include "region.h"
 #include "transfer.h"
 
@@ -116,11 +117,11 @@ clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
 
 /* The whole of a handle in two steps: what comes before it is noted, without
  * waiting, and later it is got.  Every port that was ordered is got from, or
- * dropped. */
+ * dropped, which does not look at the handle. */
 clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port);
 clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
                                   const clb__target *target);
-void clb__bytes_drop(clb_bytes *bytes, clb__port *port);
+void clb__bytes_drop(clb__port *port);
 
 /* The plan of that. */
 clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
@@ -150,8 +151,16 @@ bool clb__copy_shared(const clb__copy *copy);
 clb_status clb__fetch_claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
                             bool *mine);
 
-/* The same without waiting for another's: *mine is false then, too. */
-clb_status clb__fetch_try(clb_bytes *bytes, bool *mine);
+/* The same for a job of the pool, without waiting: it is queued as the one who
+ * brings; or, while another access is under way, it follows that one.  When the
+ * bytes are there it is run where it is (claimed is false), and where the other
+ * did not bring them it is queued to try.  So no thread of the pool sleeps for
+ * another, and when nothing is under way no job will touch the handle. */
+typedef struct clb__follower {
+  clb__job job;
+  bool claimed;
+} clb__follower;
+clb_status clb__fetch_queue(clb_bytes *bytes, clb__follower *follower);
 
 /* Ends a claim: copy, if not NULL, becomes the handle's data, failure what
  * clb_bytes_wait() says; the others go on. */

@@ -182,6 +182,7 @@ void clb_context_release(clb_context *context) {
     clb__pool_leave();
   clb__staging_end(context);
   clb__park_end(context);
+  clb__markers_end(context);
   let_go(context);
 }
 

@@ -15,6 +15,7 @@ struct clb__fetch {
   pthread_cond_t done;
   unsigned waiters;
   bool over;
+  clb__job *first, **last; /* followers */
 };
 
 static clb__fetch *fetch_make(void) {
@@ -33,6 +34,8 @@ static clb__fetch *fetch_make(void) {
   pthread_condattr_destroy(&attributes);
   fetch->waiters = 0;
   fetch->over = false;
+  fetch->first = NULL;
+  fetch->last = &fetch->first;
   return fetch;
 }
 
@@ -57,8 +60,8 @@ static bool sleep_on(clb__fetch *fetch, pthread_mutex_t *lock,
   return over;
 }
 
-static clb_status claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
-                        bool wait, bool *mine) {
+clb_status clb__fetch_claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
+                            bool *mine) {
   pthread_mutex_t *lock = clb__lock(bytes);
   clb__fetch *fetch = fetch_make();
 
@@ -66,7 +69,7 @@ static clb_status claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
   if (fetch == NULL)
     return CLB_OUT_OF_MEMORY;
   pthread_mutex_lock(lock);
-  while (wait && atomic_load(what) == NULL && bytes->fetch != NULL)
+  while (atomic_load(what) == NULL && bytes->fetch != NULL)
     (void)sleep_on(bytes->fetch, lock, NULL);
   *mine = atomic_load(what) == NULL && bytes->fetch == NULL;
   if (*mine)
@@ -77,18 +80,50 @@ static clb_status claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
   return CLB_OK;
 }
 
-clb_status clb__fetch_claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
-                            bool *mine) {
-  return claim(bytes, what, true, mine);
+clb_status clb__fetch_queue(clb_bytes *bytes, clb__follower *follower) {
+  pthread_mutex_t *lock = clb__lock(bytes);
+  clb__fetch *fetch = fetch_make();
+  bool there;
+
+  if (fetch == NULL)
+    return CLB_OUT_OF_MEMORY;
+  follower->job.next = NULL;
+  pthread_mutex_lock(lock);
+  there = atomic_load(&bytes->data) != NULL;
+  follower->claimed = !there && bytes->fetch == NULL;
+  if (follower->claimed) {
+    bytes->fetch = fetch;
+    fetch = NULL;
+  } else if (!there) {
+    *bytes->fetch->last = &follower->job;
+    bytes->fetch->last = &follower->job.next;
+  }
+  pthread_mutex_unlock(lock);
+  if (fetch != NULL)
+    fetch_free(fetch);
+  else
+    clb__pool_run(&follower->job);
+  if (there)
+    follower->job.run(&follower->job);
+  return CLB_OK;
 }
 
-clb_status clb__fetch_try(clb_bytes *bytes, bool *mine) {
-  return claim(bytes, &bytes->data, false, mine);
+/* Takes the first follower out, to go on with the access. */
+static clb__follower *next_to_try(clb__fetch *fetch) {
+  clb__follower *next = (clb__follower *)fetch->first;
+
+  fetch->first = next->job.next;
+  if (fetch->first == NULL)
+    fetch->last = &fetch->first;
+  next->claimed = true;
+  return next;
 }
 
 void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
                        clb__error *failure) {
   pthread_mutex_t *lock = clb__lock(bytes);
+  clb__follower *next = NULL;
+  clb__job *followers = NULL;
   clb__error *old;
   clb__fetch *fetch;
 
@@ -100,14 +135,26 @@ void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
   old = bytes->failure;
   bytes->failure = failure;
   fetch = bytes->fetch;
-  bytes->fetch = NULL;
-  fetch->over = true;
-  if (fetch->waiters > 0)
-    pthread_cond_broadcast(&fetch->done);
-  else
-    fetch_free(fetch);
+  if (fetch->first != NULL && atomic_load(&bytes->data) == NULL) {
+    next = next_to_try(fetch);
+  } else {
+    followers = fetch->first;
+    bytes->fetch = NULL;
+    fetch->over = true;
+    if (fetch->waiters > 0)
+      pthread_cond_broadcast(&fetch->done);
+    else
+      fetch_free(fetch);
+  }
   pthread_mutex_unlock(lock);
   free(old);
+  if (next != NULL)
+    clb__pool_run(&next->job);
+  while (followers != NULL) {
+    clb__job *job = followers;
+    followers = job->next;
+    job->run(job);
+  }
 }
 
 clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port) {
@@ -118,7 +165,7 @@ clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port) {
   if (status != CLB_OK) {
     status = clb__bytes_blame(bytes, status, 0, bytes->length);
     if (port != NULL)
-      clb__bytes_drop(bytes, port);
+      clb__bytes_drop(port);
   } else {
     clb__target target = {.memory = copy->data};
     status = port != NULL
