@@ -124,7 +124,7 @@ clb_status clb_bytes_prefetch(clb_bytes *bytes, cl_event *done) {
   clb_status status;
 
   if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_prefetch: bytes is NULL");
   if (done != NULL && !clb__bytes_on_device(bytes))
     return clb__bytes_blame(
         bytes,
@@ -156,7 +156,7 @@ clb_status clb_bytes_wait(clb_bytes *bytes, uint64_t timeout_ns) {
   clb__error failure = {.status = CLB_OK};
 
   if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_wait: bytes is NULL");
   status = clb__fetch_wait(bytes, timeout_ns);
   if (status != CLB_OK)
     return status;
