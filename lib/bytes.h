@@ -14,6 +14,7 @@
 #ifndef CLB_BYTES_H
 #define CLB_BYTES_H
 
+#include "pool.h"
 #include "region.h"
 #include "transfer.h"
 
@@ -42,7 +43,6 @@ struct clb_bytes {
   clb__region at;      /* of the source */
   atomic_uchar place;  /* of the last read; NO_PLACE before one */
   bool edited;         /* written to, or made from such a one */
-  unsigned epoch;      /* how often accesses were ended; under the lock */
 
   /* Guarded by the source's lock; data and mapped are also read without it, and
    * the others once an access has seen those. */
@@ -117,11 +117,11 @@ clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
 
 /* The whole of a handle in two steps: what comes before it is noted, without
  * waiting, and later it is got.  Every port that was ordered is got from, or
- * dropped. */
+ * dropped, which does not look at the handle. */
 clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port);
 clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
                                   const clb__target *target);
-void clb__bytes_drop(clb_bytes *bytes, clb__port *port);
+void clb__bytes_drop(clb__port *port);
 
 /* The plan of that. */
 clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
@@ -151,8 +151,16 @@ bool clb__copy_shared(const clb__copy *copy);
 clb_status clb__fetch_claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
                             bool *mine);
 
-/* The same without waiting for another's: *mine is false then, too. */
-clb_status clb__fetch_try(clb_bytes *bytes, bool *mine, unsigned *epoch);
+/* The same for a job of the pool, without waiting: it is queued as the one who
+ * brings; or, while another access is under way, it follows that one.  When the
+ * bytes are there it is run where it is (claimed is false), and where the other
+ * did not bring them it is queued to try.  So no thread of the pool sleeps for
+ * another, and when nothing is under way no job will touch the handle. */
+typedef struct clb__follower {
+  clb__job job;
+  bool claimed;
+} clb__follower;
+clb_status clb__fetch_queue(clb_bytes *bytes, clb__follower *follower);
 
 /* Ends a claim: copy, if not NULL, becomes the handle's data, failure what
  * clb_bytes_wait() says; the others go on. */
@@ -162,16 +170,9 @@ void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
 /* Brings the bytes to the host, if they are not there. */
 clb_status clb__bytes_materialise(clb_bytes *bytes);
 
-/* The same for who was asked in an epoch: nothing, once that has ended. */
-clb_status clb__bytes_materialise_in(clb_bytes *bytes, unsigned epoch);
-
 /* What remains of that once claimed; for a prefetch through its port, and its
  * failure is kept. */
 clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port);
-
-/* Sleeps while an access is under way, and ends the epoch: nobody who was asked
- * in it begins another one. */
-void clb__fetch_end(clb_bytes *bytes);
 
 /* Sleeps while an access is under way; CLB_TIMEOUT. */
 clb_status clb__fetch_wait(clb_bytes *bytes, uint64_t timeout_ns);

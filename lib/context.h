@@ -39,6 +39,8 @@ typedef struct clb__parked {
   cl_mem mem[2]; /* either may be NULL */
 } clb__parked;
 
+#define CLB__KEPT_MARKERS 16
+
 /* Memory from clb_host_alloc: host_alloc.c. */
 typedef struct clb__pinned clb__pinned;
 
@@ -62,6 +64,8 @@ struct clb_context {
   clb__block *idle;       /* pinned and free */
   clb__block *aside;      /* in flight for all that is known */
   clb__parked *parked;
+  cl_event failed[CLB__KEPT_MARKERS]; /* the last markers that failed */
+  unsigned failures;
   clb__pinned *pinned;
   bool pooled; /* uses the pool of threads */
   clb_stats stats;
@@ -163,8 +167,11 @@ clb_status clb__events_flush(clb__events *events);
 clb_status clb__events_wait(clb__events *events);
 
 /* A marker behind all that was enqueued on the program's queue, on its way; and
- * waiting for it, which does not release it. */
+ * waiting for it, which takes it over. */
 clb_status clb__queue_mark(clb_context *context, cl_event *marker);
-clb_status clb__marker_wait(cl_event marker);
+clb_status clb__marker_wait(clb_context *context, cl_event marker);
+
+/* Lets go of markers that failed, at the end. */
+void clb__markers_end(clb_context *context);
 
 #endif

@@ -51,11 +51,12 @@ clb_status clb_bytes_write(clb_bytes *bytes, clb_access access, void **data) {
   clb_place place;
 
   if (bytes == NULL || data == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_write: %s is NULL",
                      bytes == NULL ? "bytes" : "data");
   if (access != CLB_COPY && access != CLB_NO_COPY)
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "write: access %d is not CLB_COPY or CLB_NO_COPY",
+                     "clb_bytes_write: access %d is not CLB_COPY or "
+                     "CLB_NO_COPY",
                      (int)access);
   if (bytes->length == 0) {
     *data = clb__nothing;
@@ -95,7 +96,7 @@ clb_status clb_bytes_evict(clb_bytes *bytes) {
   uint64_t first;
 
   if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_evict: bytes is NULL");
   if (bytes->length == 0)
     return CLB_OK;
   if (bytes->edited)
@@ -105,7 +106,7 @@ clb_status clb_bytes_evict(clb_bytes *bytes) {
                   "evict: the handle was written to, and its copy is the only "
                   "one"),
         0, bytes->length);
-  clb__fetch_end(bytes);
+  (void)clb__fetch_wait(bytes, UINT64_MAX);
   end_mapping(bytes);
   forget(bytes);
   address = clb__source_address(&bytes->source);
@@ -132,7 +133,7 @@ clb_status clb_bytes_detach(clb_bytes *bytes, void **data, size_t *length) {
   clb_status status;
 
   if (bytes == NULL || data == NULL || length == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_detach: %s is NULL",
                      bytes == NULL  ? "bytes"
                      : data == NULL ? "data"
                                     : "length");
@@ -141,7 +142,6 @@ clb_status clb_bytes_detach(clb_bytes *bytes, void **data, size_t *length) {
     if (status != CLB_OK)
       return status;
   }
-  clb__fetch_end(bytes); /* of a prefetch that found another one */
   here = atomic_load(&bytes->data);
   lazy = !bytes->edited && bytes->copy != NULL;
   if (lazy && !clb__copy_shared(bytes->copy) && here == bytes->copy->data &&

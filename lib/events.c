@@ -82,12 +82,12 @@ static clb_status check_event(clb_context *context, cl_event event,
 
   if (err == CL_INVALID_EVENT)
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "wait list: item %u is no event", (unsigned)index);
+                     "wait list: item %u is not an event", (unsigned)index);
   if (err != CL_SUCCESS)
     return clb__fail_cl(err, "clGetEventInfo");
   if (owner != context->cl)
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "wait list: event %u is of another OpenCL context",
+                     "wait list: item %u is of another OpenCL context",
                      (unsigned)index);
   return CLB_OK;
 }
@@ -128,7 +128,8 @@ clb_status clb__events_make(clb_context *context, cl_uint count,
 
   if (count > 0 && list == NULL)
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "wait list: %u events, and the list is NULL",
+                     "clb_bytes_from_buffer_after: num_events is %u, and "
+                     "wait_list is NULL",
                      (unsigned)count);
   for (i = 0; i < count && status == CLB_OK; i++)
     status = check_event(context, list[i], i);
@@ -308,10 +309,41 @@ clb_status clb__queue_mark(clb_context *context, cl_event *out) {
   return CLB_OK;
 }
 
-clb_status clb__marker_wait(cl_event marker) {
-  cl_int end;
+/* PoCL wakes those who wait for an event that fails, lets go of its own
+ * reference, and then locks the event once more: it aborts if that was the last
+ * one (seen with 3.1 under load, one time in ten).  So a marker that failed is
+ * released only when others have failed after it. */
+static void keep_failed(clb_context *context, cl_event marker) {
+  cl_event *place, old;
 
-  /* How the marker ended says nothing: an earlier command that failed counts
-   * as ended. */
-  return clb__event_wait(marker, &end);
+  pthread_mutex_lock(&context->lock);
+  place = &context->failed[context->failures++ % CLB__KEPT_MARKERS];
+  old = *place;
+  *place = marker;
+  pthread_mutex_unlock(&context->lock);
+  if (old != NULL)
+    (void)clReleaseEvent(old);
+}
+
+void clb__markers_end(clb_context *context) {
+  unsigned i;
+
+  if (context->failures > 0)
+    nap(10); /* for the last of them: see above */
+  for (i = 0; i < CLB__KEPT_MARKERS; i++)
+    if (context->failed[i] != NULL)
+      (void)clReleaseEvent(context->failed[i]);
+}
+
+clb_status clb__marker_wait(clb_context *context, cl_event marker) {
+  cl_int end = CL_COMPLETE;
+  /* How the marker ended says nothing else: an earlier command that failed
+   * counts as ended. */
+  clb_status status = clb__event_wait(marker, &end);
+
+  if (end < CL_COMPLETE)
+    keep_failed(context, marker);
+  else
+    (void)clReleaseEvent(marker);
+  return status;
 }

@@ -15,6 +15,7 @@ struct clb__fetch {
   pthread_cond_t done;
   unsigned waiters;
   bool over;
+  clb__job *first, **last; /* followers */
 };
 
 static clb__fetch *fetch_make(void) {
@@ -33,6 +34,8 @@ static clb__fetch *fetch_make(void) {
   pthread_condattr_destroy(&attributes);
   fetch->waiters = 0;
   fetch->over = false;
+  fetch->first = NULL;
+  fetch->last = &fetch->first;
   return fetch;
 }
 
@@ -57,9 +60,8 @@ static bool sleep_on(clb__fetch *fetch, pthread_mutex_t *lock,
   return over;
 }
 
-/* In an epoch, or NULL in any. */
-static clb_status claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
-                        bool wait, const unsigned *epoch, bool *mine) {
+clb_status clb__fetch_claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
+                            bool *mine) {
   pthread_mutex_t *lock = clb__lock(bytes);
   clb__fetch *fetch = fetch_make();
 
@@ -67,11 +69,9 @@ static clb_status claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
   if (fetch == NULL)
     return CLB_OUT_OF_MEMORY;
   pthread_mutex_lock(lock);
-  while (wait && atomic_load(what) == NULL && bytes->fetch != NULL &&
-         (epoch == NULL || *epoch == bytes->epoch))
+  while (atomic_load(what) == NULL && bytes->fetch != NULL)
     (void)sleep_on(bytes->fetch, lock, NULL);
-  *mine = atomic_load(what) == NULL && bytes->fetch == NULL &&
-          (epoch == NULL || *epoch == bytes->epoch);
+  *mine = atomic_load(what) == NULL && bytes->fetch == NULL;
   if (*mine)
     bytes->fetch = fetch;
   pthread_mutex_unlock(lock);
@@ -80,21 +80,50 @@ static clb_status claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
   return CLB_OK;
 }
 
-clb_status clb__fetch_claim(clb_bytes *bytes, _Atomic(unsigned char *) *what,
-                            bool *mine) {
-  return claim(bytes, what, true, NULL, mine);
+clb_status clb__fetch_queue(clb_bytes *bytes, clb__follower *follower) {
+  pthread_mutex_t *lock = clb__lock(bytes);
+  clb__fetch *fetch = fetch_make();
+  bool there;
+
+  if (fetch == NULL)
+    return CLB_OUT_OF_MEMORY;
+  follower->job.next = NULL;
+  pthread_mutex_lock(lock);
+  there = atomic_load(&bytes->data) != NULL;
+  follower->claimed = !there && bytes->fetch == NULL;
+  if (follower->claimed) {
+    bytes->fetch = fetch;
+    fetch = NULL;
+  } else if (!there) {
+    *bytes->fetch->last = &follower->job;
+    bytes->fetch->last = &follower->job.next;
+  }
+  pthread_mutex_unlock(lock);
+  if (fetch != NULL)
+    fetch_free(fetch);
+  else
+    clb__pool_run(&follower->job);
+  if (there)
+    follower->job.run(&follower->job);
+  return CLB_OK;
 }
 
-clb_status clb__fetch_try(clb_bytes *bytes, bool *mine, unsigned *epoch) {
-  pthread_mutex_lock(clb__lock(bytes));
-  *epoch = bytes->epoch;
-  pthread_mutex_unlock(clb__lock(bytes));
-  return claim(bytes, &bytes->data, false, epoch, mine);
+/* Takes the first follower out, to go on with the access. */
+static clb__follower *next_to_try(clb__fetch *fetch) {
+  clb__follower *next = (clb__follower *)fetch->first;
+
+  fetch->first = next->job.next;
+  if (fetch->first == NULL)
+    fetch->last = &fetch->first;
+  next->claimed = true;
+  return next;
 }
 
 void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
                        clb__error *failure) {
   pthread_mutex_t *lock = clb__lock(bytes);
+  clb__follower *next = NULL;
+  clb__job *followers = NULL;
   clb__error *old;
   clb__fetch *fetch;
 
@@ -106,14 +135,26 @@ void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
   old = bytes->failure;
   bytes->failure = failure;
   fetch = bytes->fetch;
-  bytes->fetch = NULL;
-  fetch->over = true;
-  if (fetch->waiters > 0)
-    pthread_cond_broadcast(&fetch->done);
-  else
-    fetch_free(fetch);
+  if (fetch->first != NULL && atomic_load(&bytes->data) == NULL) {
+    next = next_to_try(fetch);
+  } else {
+    followers = fetch->first;
+    bytes->fetch = NULL;
+    fetch->over = true;
+    if (fetch->waiters > 0)
+      pthread_cond_broadcast(&fetch->done);
+    else
+      fetch_free(fetch);
+  }
   pthread_mutex_unlock(lock);
   free(old);
+  if (next != NULL)
+    clb__pool_run(&next->job);
+  while (followers != NULL) {
+    clb__job *job = followers;
+    followers = job->next;
+    job->run(job);
+  }
 }
 
 clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port) {
@@ -124,7 +165,7 @@ clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port) {
   if (status != CLB_OK) {
     status = clb__bytes_blame(bytes, status, 0, bytes->length);
     if (port != NULL)
-      clb__bytes_drop(bytes, port);
+      clb__bytes_drop(port);
   } else {
     clb__target target = {.memory = copy->data};
     status = port != NULL
@@ -146,23 +187,6 @@ clb_status clb__bytes_materialise(clb_bytes *bytes) {
   clb_status status = clb__fetch_claim(bytes, &bytes->data, &mine);
 
   return status == CLB_OK && mine ? clb__bytes_bring(bytes, NULL) : status;
-}
-
-clb_status clb__bytes_materialise_in(clb_bytes *bytes, unsigned epoch) {
-  bool mine;
-  clb_status status = claim(bytes, &bytes->data, true, &epoch, &mine);
-
-  return status == CLB_OK && mine ? clb__bytes_bring(bytes, NULL) : status;
-}
-
-void clb__fetch_end(clb_bytes *bytes) {
-  pthread_mutex_t *lock = clb__lock(bytes);
-
-  pthread_mutex_lock(lock);
-  while (bytes->fetch != NULL)
-    (void)sleep_on(bytes->fetch, lock, NULL);
-  bytes->epoch++;
-  pthread_mutex_unlock(lock);
 }
 
 static struct timespec after(uint64_t ns) {

@@ -133,15 +133,12 @@ clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port) {
   *port = (clb__port){.source = &from.source, .direction = CLB__GET};
   status = from.source.ops->order(port);
   port->source = NULL; /* got from in another place */
+  port->ops = from.source.ops;
   return clb__bytes_blame(bytes, status, 0, bytes->length);
 }
 
-void clb__bytes_drop(clb_bytes *bytes, clb__port *port) {
-  clb__origin from;
-
-  find_origin(bytes, &from);
-  port->source = &from.source;
-  from.source.ops->drop(port);
+void clb__bytes_drop(clb__port *port) {
+  port->ops->drop(port);
 }
 
 clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,

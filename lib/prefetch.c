@@ -8,16 +8,13 @@
 #include "config.h"
 
 #include "bytes.h"
-#include "pool.h"
 
 #include <stdlib.h>
 
 typedef struct prefetch_job {
-  clb__job job;
+  clb__follower follower;
   clb_bytes *bytes;
   clb__port port;
-  bool claimed;
-  unsigned epoch;
   cl_event done; /* a user event, or NULL */
 } prefetch_job;
 
@@ -37,15 +34,13 @@ static void run(clb__job *job) {
   clb_bytes *bytes = prefetch->bytes;
   clb_status status = CLB_OK;
 
-  if (atomic_load(&bytes->refs) == 1) { /* released meanwhile: nobody looks */
-    if (prefetch->claimed) {
-      clb__bytes_drop(bytes, &prefetch->port);
-      clb__fetch_settle(bytes, NULL, NULL);
-    }
+  if (!prefetch->follower.claimed) { /* the bytes are there */
+    clb__bytes_drop(&prefetch->port);
+  } else if (atomic_load(&bytes->refs) == 1) { /* released: nobody looks */
+    clb__bytes_drop(&prefetch->port);
+    clb__fetch_settle(bytes, NULL, NULL);
   } else {
-    status = prefetch->claimed ? clb__bytes_bring(bytes, &prefetch->port)
-                               : clb__bytes_materialise_in(bytes,
-                                                           prefetch->epoch);
+    status = clb__bytes_bring(bytes, &prefetch->port);
   }
   complete(prefetch->done, status);
   clb_bytes_release(bytes);
@@ -89,39 +84,39 @@ static clb_status done_already(clb_bytes *bytes, cl_event *done) {
   return CLB_OK;
 }
 
-/* Claims, orders and hands over to the pool; takes done over where it
- * succeeds. */
+/* Orders and hands over to the pool; takes done over where it succeeds.  The
+ * order is noted for one that only follows, too: what it might have to move
+ * itself is what was there now, whatever waits for its event later. */
 static clb_status start(clb_bytes *bytes, cl_event done) {
   prefetch_job *prefetch = calloc(1, sizeof *prefetch);
   clb_status status;
 
   if (prefetch == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "prefetch: no memory");
-  status = clb__fetch_try(bytes, &prefetch->claimed, &prefetch->epoch);
-  if (status == CLB_OK && prefetch->claimed) {
-    status = clb__bytes_order(bytes, &prefetch->port);
-    if (status != CLB_OK)
-      clb__fetch_settle(bytes, NULL, NULL);
-  }
-  if (status == CLB_OK && done != NULL) {
-    cl_int err = clRetainEvent(done); /* the job's */
-    if (err != CL_SUCCESS) {
-      status = clb__fail_cl(err, "clRetainEvent");
-      if (prefetch->claimed) {
-        clb__bytes_drop(bytes, &prefetch->port);
-        clb__fetch_settle(bytes, NULL, NULL);
-      }
-    }
-  }
+  status = clb__bytes_order(bytes, &prefetch->port);
   if (status != CLB_OK) {
     free(prefetch);
     return status;
   }
-  prefetch->done = done;
-  prefetch->job.run = run;
+  if (done != NULL) {
+    cl_int err = clRetainEvent(done); /* the job's */
+    if (err != CL_SUCCESS)
+      status = clb__fail_cl(err, "clRetainEvent");
+    else
+      prefetch->done = done;
+  }
+  prefetch->follower.job.run = run;
   prefetch->bytes = clb_bytes_retain(bytes);
-  clb__pool_run(&prefetch->job);
-  return CLB_OK;
+  if (status == CLB_OK)
+    status = clb__fetch_queue(bytes, &prefetch->follower);
+  if (status != CLB_OK) {
+    if (prefetch->done != NULL)
+      (void)clReleaseEvent(prefetch->done);
+    clb__bytes_drop(&prefetch->port);
+    clb_bytes_release(bytes);
+    free(prefetch);
+  }
+  return status;
 }
 
 clb_status clb_bytes_prefetch(clb_bytes *bytes, cl_event *done) {
@@ -129,7 +124,7 @@ clb_status clb_bytes_prefetch(clb_bytes *bytes, cl_event *done) {
   clb_status status;
 
   if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_prefetch: bytes is NULL");
   if (done != NULL && !clb__bytes_on_device(bytes))
     return clb__bytes_blame(
         bytes,
@@ -161,7 +156,7 @@ clb_status clb_bytes_wait(clb_bytes *bytes, uint64_t timeout_ns) {
   clb__error failure = {.status = CLB_OK};
 
   if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_wait: bytes is NULL");
   status = clb__fetch_wait(bytes, timeout_ns);
   if (status != CLB_OK)
     return status;

@@ -35,7 +35,7 @@ clb_status clb_bytes_snapshot(clb_bytes *bytes) {
   clb_status status;
 
   if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_snapshot: bytes is NULL");
   if (bytes->edited)
     return clb__bytes_blame(
         bytes,
@@ -45,7 +45,7 @@ clb_status clb_bytes_snapshot(clb_bytes *bytes) {
         0, bytes->length);
   if (!clb__bytes_on_device(bytes) || bytes->length == 0)
     return CLB_OK;
-  clb__fetch_end(bytes); /* a prefetch reads the old one */
+  (void)clb__fetch_wait(bytes, UINT64_MAX); /* a prefetch reads the old one */
   clb__region_form(&bytes->at, &form);
   status = clb__source_snapshot(&bytes->source, &form, &source, &copied);
   if (status != CLB_OK)

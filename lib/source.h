@@ -48,6 +48,7 @@ struct clb__source {
 
 typedef struct clb__port {
   const clb__source *source;
+  const struct clb__source_ops *ops; /* of what was ordered apart */
   clb__direction direction;
   bool ordered;
   cl_event marker; /* device: of what is ordered; NULL: the list's events */

@@ -83,12 +83,12 @@ static void device_drop(clb__port *port) {
 }
 
 static clb_status device_await(clb__port *port) {
-  clb_status status = port->marker != NULL
-                          ? clb__marker_wait(port->marker)
-                          : clb__events_wait(port->source->u.device.after);
+  cl_event marker = port->marker;
 
-  device_drop(port);
-  return status;
+  port->marker = NULL;
+  port->ordered = false;
+  return marker != NULL ? clb__marker_wait(context_of(port), marker)
+                        : clb__events_wait(port->source->u.device.after);
 }
 
 static clb_status device_close(clb__port *port) {

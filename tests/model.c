@@ -144,7 +144,9 @@ clb_place model_place(const struct model_handle *h)
       [MODEL_COPIED] = CLB_PLACE_HEAP,
   };
 
-  return h->lazy_place ? waiting[h->store->kind] : h->place;
+  if (!h->lazy_place)
+    return h->place;
+  return h->copy != NULL ? CLB_PLACE_HEAP : waiting[h->store->kind];
 }
 
 /* --- Copies -------------------------------------------------------------- */

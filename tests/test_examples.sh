@@ -10,7 +10,7 @@ failures=0
 names="one_row sub_buffer overlap"
 
 fail() {
-  echo "FAIL: $*"
+  printf 'FAIL: %s\n' "$*"
   failures=$((failures + 1))
 }
 
@@ -44,14 +44,14 @@ for name in $names; do
   test "$status" -eq 0 || fail "$name: exit status $status"
   case $name in
   one_row)
-    says $name '^row 700 by slice: \([0-9]*\) bytes, of which \1 crossed'
-    says $name '^row 41 by view: \([0-9]*\) bytes, of which \1 crossed' ;;
+    says "$name" '^row 700 by slice: \([0-9]*\) bytes, of which \1 crossed'
+    says "$name" '^row 41 by view: \([0-9]*\) bytes, of which \1 crossed' ;;
   sub_buffer)
-    says $name '^layer 0, .* a sub-buffer, first element 0$'
-    says $name '^layer 2, .* the whole buffer, first element [1-9]' ;;
+    says "$name" '^layer 0, .* a sub-buffer, first element 0$'
+    says "$name" '^layer 2, .* the whole buffer, first element [1-9]' ;;
   overlap)
-    says $name '^one after the other .* ms, .* right$'
-    says $name '^overlapped .* ms, .* right$' ;;
+    says "$name" '^one after the other .* ms, .* right$'
+    says "$name" '^overlapped .* ms, .* right$' ;;
   esac
   "$examples/$name" "no such platform" >"$out" 2>&1
   status=$?
