@@ -175,7 +175,7 @@ void run_begin(uint64_t seed)
   run.context = run.contexts[which];
   run.maps = run.contexts_map[which];
   run.count = run.store_count = 0;
-  run.serial = 0;
+  run.serial = run.picked = 0;
   run.listed = false;
   run.reads_known = true;
   run.reads = stats().reads;
@@ -233,7 +233,13 @@ struct model_handle *run_put(const struct model_handle *made, clb_bytes *bytes)
 
 struct model_handle *run_pick(void)
 {
-  return &run.live[run_below(run.count)];
+  struct model_handle *h = &run.live[run_below(run.count)];
+
+  for (size_t i = 0; i < run.count; i++)
+    if (run.live[i].number == run.picked && run_chance(2))
+      h = &run.live[i];
+  run.picked = h->number;
+  return h;
 }
 
 void run_release(size_t index)

@@ -24,7 +24,8 @@ struct run {
   size_t count;
   struct model_store *stores[RUN_STORES]; /* the program's buffers first */
   size_t store_count;
-  int serial;
+  int serial; /* number of the last handle made */
+  int picked; /* of the last one used */
   bool listed; /* a handle of this sequence waits for a list alone */
   bool reads_known;
   uint64_t reads; /* that stats should count */
@@ -88,7 +89,7 @@ struct model_handle *run_put(const struct model_handle *made,
                              clb_bytes *bytes);
 void run_release(size_t index);
 
-/* A random handle; there is one. */
+/* A random handle, often the one of the operation before; there is one. */
 struct model_handle *run_pick(void);
 
 /* Prefetches: waits for a handle's, which has ended then. */
