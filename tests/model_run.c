@@ -5,7 +5,6 @@
 
 #include "model_run.h"
 
-#include <sched.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 
@@ -133,12 +132,10 @@ void run_open(void)
   }
   run.threads = !fixture_is("Oclgrind");
   run.align = fixture_sub_buffer_align();
-  make_file_open();
 }
 
 void run_close(void)
 {
-  make_file_close();
   for (int i = 0; i < RUN_CONTEXTS; i++)
     clb_context_release(run.contexts[i]);
 }
@@ -195,39 +192,26 @@ void run_begin(uint64_t seed)
   }
 }
 
-/* Waits for what threads and drivers let go of a moment late. */
-#define SOON(condition)                                                       \
-  do {                                                                        \
-    double end_ = 0;                                                          \
-    while (!(condition)) {                                                    \
-      if (end_ == 0)                                                          \
-        end_ = fixture_seconds() + 20;                                        \
-      else if (fixture_seconds() > end_)                                      \
-        run_wrong("in the end: not %s", #condition);                          \
-      sched_yield();                                                          \
-    }                                                                         \
-  } while (0)
-
 void run_end(void)
 {
   run_trace("\n  release all");
   while (run.count > 0)
     run_release(run_below(run.count));
   ck_cl(clFinish(fx.queue));
-  SOON(stats().host_bytes == 0);
   if (model_host_bytes != 0)
     run_wrong("the model has %zu bytes left", model_host_bytes);
   for (size_t i = 0; i < run.store_count; i++) {
     struct model_store *store = run.stores[i];
 
-    SOON(atomic_load(&store->memory) == NULL);
+    RUN_SOON(atomic_load(&store->memory) == NULL);
     if (store->buffer != NULL) {
-      SOON((clb_context_trim(run.context),
+      RUN_SOON((clb_context_trim(run.context),
             fixture_buffer_refs(store->buffer) == 1));
       ck_cl(clReleaseMemObject(store->buffer));
     }
     free(store);
   }
+  RUN_SOON(stats().host_bytes == 0);
 }
 
 /* --- Handles ------------------------------------------------------------- */
@@ -260,9 +244,10 @@ void run_release(size_t index)
     clb_bytes_release(h->bytes);
     return;
   }
-  /* What others share with a handle that is in flight cannot be known. */
-  if (h->flying && (h->store->kind != MODEL_DEVICE || h->base != NULL ||
-                    run_chance(2)))
+  /* What others share with a handle that is in flight cannot be known, and only
+   * the program's buffers tell when a thread has let go of one. */
+  if (h->flying &&
+      (h->store->buffer == NULL || h->base != NULL || run_chance(2)))
     run_settle(h);
   clb_bytes_release(h->bytes);
   if (h->done != NULL)
@@ -351,7 +336,7 @@ void run_check(void)
   now = stats();
   if (!run.reads_known) {
     if (!flying)
-      SOON(stats().host_bytes == model_host_bytes);
+      RUN_SOON(stats().host_bytes == model_host_bytes);
     return;
   }
   if (now.host_bytes != model_host_bytes)

@@ -7,6 +7,8 @@
 
 #include "model.h"
 
+#include <sched.h>
+
 enum { RUN_LIVE = 12, RUN_BUFFERS = 3, RUN_STORES = 128, RUN_CONTEXTS = 3 };
 
 struct run {
@@ -59,6 +61,19 @@ __attribute__((noreturn));
  * which it was. */
 void run_expect(clb_status status, clb_status expected);
 bool run_expect_or(clb_status status, clb_status expected, clb_status other);
+
+/* Waits for what threads and drivers let go of a moment late. */
+#define RUN_SOON(condition)                                                   \
+  do {                                                                        \
+    double end_ = 0;                                                          \
+    while (!(condition)) {                                                    \
+      if (end_ == 0)                                                          \
+        end_ = fixture_seconds() + 20;                                        \
+      else if (fixture_seconds() > end_)                                      \
+        run_wrong("in the end: not %s", #condition);                          \
+      sched_yield();                                                          \
+    }                                                                         \
+  } while (0)
 
 /* The same bytes as a handle's. */
 void run_same(const void *got, const unsigned char *expected, size_t length,
@@ -117,7 +132,8 @@ void op_buffer(void);
 void op_upload(void);
 void op_raw_write(void);
 
-/* The file that make_on_file() reads. */
+/* The file that make_on_file() reads; of the program that runs the test, which
+ * lives on where that dies. */
 void make_file_open(void);
 void make_file_close(void);
 

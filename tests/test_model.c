@@ -88,9 +88,11 @@ int main(void)
   printf("CLBYTES_TEST_SEED=%ju\n", (uintmax_t)first_seed);
   fflush(stdout);
   run_trace_open();
+  make_file_open();
   tcase_add_test(all, random_sequences_are_what_the_model_says);
   result = fixture_main(suite, FIXTURE_DEVICE);
   if (result == 1)
     run_trace_print();
+  make_file_close();
   return result;
 }
