@@ -301,6 +301,9 @@ START_TEST(failed_command_of_an_unordered_queue_waits_for_nothing_else) {
   cl_int code;
 
   FIXTURE_NEEDS_UNSET_EVENTS();
+  if (fixture_is("NVIDIA"))
+    FIXTURE_SKIP("this driver holds an unordered queue up behind a command "
+                 "that waits for an unset event");
   queue = fixture_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   if (queue == NULL)
     FIXTURE_SKIP("no queue that is out of order");

@@ -122,6 +122,42 @@ START_TEST(marker_that_fails_says_nothing) {
 }
 END_TEST
 
+/* Of two commands whose events are waited for, the first fails; the other has
+ * ended, or has not begun. */
+static void fail_list(const struct scenario *scenario, int held) {
+  struct job job;
+  double start;
+
+  fault_arm("clEnqueueMarker*", 1, 0, FAULT_EVENT_FAILS, CL_OUT_OF_RESOURCES);
+  if (held)
+    fault_arm("clEnqueueMarker*", 2, 0, FAULT_HELD, CL_SUCCESS);
+  job_begin(&job, scenario);
+  fault->disarm();
+  start = fixture_seconds();
+  for (int i = 0; i < 3; i++) {
+    ck_status(job_run(&job), CLB_DEVICE_ERROR);
+    ck_message("wait list");
+  }
+  ck_assert_double_lt(fixture_seconds() - start, 1.0);
+  fault->let_go();
+  job_release(&job);
+}
+
+START_TEST(failed_event_of_the_list_fails_each_access) {
+  for (int i = 0; i < scenario_count; i++)
+    if (scenarios[i].traits & LISTED)
+      fail_list(&scenarios[i], 0);
+}
+END_TEST
+
+START_TEST(failed_event_is_seen_while_another_is_pending) {
+  FIXTURE_NEEDS_UNSET_EVENTS();
+  for (int i = 0; i < scenario_count; i++)
+    if (scenarios[i].traits & LISTED)
+      fail_list(&scenarios[i], 1);
+}
+END_TEST
+
 static int stop_and_break(const void *bytes, size_t size, void *user) {
   (void)bytes;
   (void)size;
@@ -245,6 +281,8 @@ static void add_tests(Suite *suite) {
   tcase_add_test(tcase, each_commands_event_ends_in_error);
   tcase_add_test(tcase, all_events_end_in_error_from_one_on);
   tcase_add_test(tcase, marker_that_fails_says_nothing);
+  tcase_add_test(tcase, failed_event_of_the_list_fails_each_access);
+  tcase_add_test(tcase, failed_event_is_seen_while_another_is_pending);
   tcase_add_test(tcase, first_cause_is_told);
   tcase_add_test(tcase, each_command_is_late);
   tcase_add_test(tcase, context_of_a_lost_device_can_be_released);
