@@ -195,6 +195,7 @@ void clb_context_release(clb_context *context) {
   atomic_thread_fence(memory_order_acquire);
   clb__staging_end(context);
   clb__park_end(context);
+  clb__queue_end(context);
   let_go(context);
 }
 

@@ -31,6 +31,9 @@ typedef struct clb__block {
   cl_event event[CLB__BLOCK_EVENTS];
 } clb__block;
 
+/* Markers that failed and are kept for a while: events.c says why. */
+#define CLB__KEPT_MARKERS 16
+
 /* What has to outlive a command: released when its event is seen to have
  * ended. */
 typedef struct clb__parked {
@@ -58,6 +61,8 @@ struct clb_context {
   clb__block *idle;       /* pinned and free */
   clb__block *aside;      /* in flight for all that is known */
   clb__parked *parked;
+  cl_event kept[CLB__KEPT_MARKERS]; /* NULL where there is none */
+  unsigned kept_next;               /* where the oldest is */
   clb_stats stats;
 
   pthread_mutex_t probe_lock;
@@ -153,5 +158,8 @@ clb_status clb__events_wait(clb__events *events);
 
 /* Waits for all that was enqueued on the program's queue. */
 clb_status clb__queue_wait(clb_context *context);
+
+/* Releases the markers that clb__queue_wait() kept. */
+void clb__queue_end(clb_context *context);
 
 #endif

@@ -244,10 +244,38 @@ clb_status clb__events_wait(clb__events *events) {
   }
 }
 
+/* PoCL 3.1 goes on using an event that failed after it has woken those that
+ * wait for it, and aborts if it is gone by then: a marker that failed is kept
+ * until others have failed after it, or the context ends. */
+static void keep(clb_context *context, cl_event marker) {
+  cl_event oldest;
+
+  pthread_mutex_lock(&context->lock);
+  oldest = context->kept[context->kept_next];
+  context->kept[context->kept_next] = marker;
+  context->kept_next = (context->kept_next + 1) % CLB__KEPT_MARKERS;
+  pthread_mutex_unlock(&context->lock);
+  if (oldest != NULL)
+    (void)clReleaseEvent(oldest);
+}
+
+void clb__queue_end(clb_context *context) {
+  bool any = false;
+  unsigned i;
+
+  for (i = 0; i < CLB__KEPT_MARKERS; i++)
+    any = any || context->kept[i] != NULL;
+  if (any)
+    nap(10); /* as long as it gets: a millisecond */
+  for (i = 0; i < CLB__KEPT_MARKERS; i++)
+    if (context->kept[i] != NULL)
+      (void)clReleaseEvent(context->kept[i]);
+}
+
 clb_status clb__queue_wait(clb_context *context) {
   cl_event marker;
   cl_int err = clEnqueueMarkerWithWaitList(context->program, 0, NULL, &marker);
-  cl_int end;
+  cl_int end = CL_COMPLETE;
   clb_status status;
 
   if (err != CL_SUCCESS)
@@ -257,6 +285,9 @@ clb_status clb__queue_wait(clb_context *context) {
    * as ended. */
   status = err == CL_SUCCESS ? clb__event_wait(marker, &end)
                              : clb__fail_cl(err, "clFlush");
-  (void)clReleaseEvent(marker);
+  if (end < CL_COMPLETE)
+    keep(context, marker);
+  else
+    (void)clReleaseEvent(marker);
   return status;
 }
