@@ -448,6 +448,28 @@ START_TEST(appended_to_it_is_an_error)
 }
 END_TEST
 
+/* A change of size alone, the times put back as they were. */
+START_TEST(of_another_size_at_the_old_time_it_is_an_error)
+{
+  static const off_t sizes[] = {SIZE - 1, SIZE + 1, SIZE / 2, 0};
+
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    clb_bytes *bytes = open_range(0, 100);
+    struct timespec times[2];
+    struct stat before;
+
+    ck_assert_int_eq(stat(path, &before), 0);
+    ck_assert_int_eq(truncate(path, sizes[i]), 0);
+    times[0] = before.st_atim;
+    times[1] = before.st_mtim;
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+    expect_io_error(bytes);
+    clb_bytes_release(bytes);
+    write_file(path, contents, SIZE);
+  }
+}
+END_TEST
+
 START_TEST(touched_it_is_an_error)
 {
   clb_bytes *bytes = open_range(0, SIZE);
@@ -599,6 +621,7 @@ int main(void)
   tcase_add_test(all, truncated_it_is_an_error);
   tcase_add_test(all, overwritten_in_place_it_is_an_error);
   tcase_add_test(all, appended_to_it_is_an_error);
+  tcase_add_test(all, of_another_size_at_the_old_time_it_is_an_error);
   tcase_add_test(all, touched_it_is_an_error);
   tcase_add_test(all, read_before_it_keeps_its_copy);
   tcase_add_test(all, truncated_while_it_streams_it_is_an_error);
