@@ -247,9 +247,14 @@ clb_status clb__events_wait(clb__events *events) {
 /* PoCL 3.1 goes on using an event that failed after it has woken those that
  * wait for it, and aborts if it is gone by then: a marker that failed is kept
  * until others have failed after it, or the context ends. */
-static void keep(clb_context *context, cl_event marker) {
+static void marker_release(clb_context *context, cl_event marker) {
+  cl_int end;
   cl_event oldest;
 
+  if (status_of(marker, &end) != CL_SUCCESS || end >= CL_COMPLETE) {
+    (void)clReleaseEvent(marker);
+    return;
+  }
   pthread_mutex_lock(&context->lock);
   oldest = context->kept[context->kept_next];
   context->kept[context->kept_next] = marker;
@@ -275,7 +280,7 @@ void clb__queue_end(clb_context *context) {
 clb_status clb__queue_wait(clb_context *context) {
   cl_event marker;
   cl_int err = clEnqueueMarkerWithWaitList(context->program, 0, NULL, &marker);
-  cl_int end = CL_COMPLETE;
+  cl_int end;
   clb_status status;
 
   if (err != CL_SUCCESS)
@@ -285,9 +290,6 @@ clb_status clb__queue_wait(clb_context *context) {
    * as ended. */
   status = err == CL_SUCCESS ? clb__event_wait(marker, &end)
                              : clb__fail_cl(err, "clFlush");
-  if (end < CL_COMPLETE)
-    keep(context, marker);
-  else
-    (void)clReleaseEvent(marker);
+  marker_release(context, marker);
   return status;
 }
