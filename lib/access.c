@@ -25,7 +25,7 @@ static clb_status map(clb_bytes *bytes) {
     bytes->unmap = unmap;
     atomic_store(&bytes->mapped, mapped);
   }
-  clb__fetch_settle(bytes, NULL, NULL);
+  clb__fetch_settle(bytes, status, NULL, NULL);
   if (status != CLB_OK)
     return clb__bytes_blame(bytes, status, 0, bytes->length);
   clb__context_count(bytes->source.u.device.context, CLB_PLAN_MAP,

@@ -123,6 +123,9 @@ clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
                                   const clb__target *target);
 void clb__bytes_drop(clb__port *port);
 
+/* Whether what it has to wait for has ended. */
+bool clb__bytes_ready(const clb_bytes *bytes, const clb__port *port);
+
 /* The plan of that. */
 clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
                              clb__plan *plan);
@@ -163,8 +166,8 @@ typedef struct clb__follower {
 clb_status clb__fetch_queue(clb_bytes *bytes, clb__follower *follower);
 
 /* Ends a claim: copy, if not NULL, becomes the handle's data, failure what
- * clb_bytes_wait() says; the others go on. */
-void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
+ * clb_bytes_wait() says, until a status of CLB_OK; the others go on. */
+void clb__fetch_settle(clb_bytes *bytes, clb_status status, clb__copy *copy,
                        clb__error *failure);
 
 /* Brings the bytes to the host, if they are not there. */

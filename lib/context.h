@@ -139,6 +139,9 @@ void clb__park_end(clb_context *context);
  * CL_COMPLETE or negative.  Else its end cannot be seen. */
 clb_status clb__event_wait(cl_event event, cl_int *end);
 
+/* Whether that would not wait. */
+bool clb__event_ready(cl_event event);
+
 /* Waits however often waiting fails; false if the event cannot even be asked.
  * Sets no error. */
 bool clb__event_settle(cl_event event);
@@ -165,6 +168,9 @@ void clb__events_release(clb__events *events);
  * is an error of both. */
 clb_status clb__events_flush(clb__events *events);
 clb_status clb__events_wait(clb__events *events);
+
+/* Whether that would not wait. */
+bool clb__events_ready(clb__events *events);
 
 /* A marker behind all that was enqueued on the program's queue, on its way; and
  * waiting for it, which takes it over. */

@@ -34,6 +34,12 @@ bool clb__event_ended(cl_event event) {
   return status_of(event, &status) == CL_SUCCESS && status <= CL_COMPLETE;
 }
 
+bool clb__event_ready(cl_event event) {
+  cl_int status = CL_QUEUED;
+
+  return status_of(event, &status) != CL_SUCCESS || status <= CL_COMPLETE;
+}
+
 clb_status clb__event_wait(cl_event event, cl_int *end) {
   cl_int waited = clWaitForEvents(1, &event);
   cl_int status = CL_QUEUED, err = status_of(event, &status);
@@ -258,6 +264,15 @@ clb_status clb__events_flush(clb__events *events) {
   status = look(events);
   pthread_mutex_unlock(&events->lock);
   return status == CLB_OK ? flush_queues(events) : status;
+}
+
+bool clb__events_ready(clb__events *events) {
+  bool ready;
+
+  pthread_mutex_lock(&events->lock);
+  ready = look(events) != CLB_OK || events->count == 0;
+  pthread_mutex_unlock(&events->lock);
+  return ready;
 }
 
 clb_status clb__events_wait(clb__events *events) {

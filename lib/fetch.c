@@ -119,12 +119,12 @@ static clb__follower *next_to_try(clb__fetch *fetch) {
   return next;
 }
 
-void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
+void clb__fetch_settle(clb_bytes *bytes, clb_status status, clb__copy *copy,
                        clb__error *failure) {
   pthread_mutex_t *lock = clb__lock(bytes);
   clb__follower *next = NULL;
   clb__job *followers = NULL;
-  clb__error *old;
+  clb__error *old = NULL;
   clb__fetch *fetch;
 
   pthread_mutex_lock(lock);
@@ -132,8 +132,10 @@ void clb__fetch_settle(clb_bytes *bytes, clb__copy *copy,
     bytes->copy = copy;
     atomic_store(&bytes->data, copy->data);
   }
-  old = bytes->failure;
-  bytes->failure = failure;
+  if (status == CLB_OK || failure != NULL) {
+    old = bytes->failure;
+    bytes->failure = failure;
+  }
   fetch = bytes->fetch;
   if (fetch->first != NULL && atomic_load(&bytes->data) == NULL) {
     next = next_to_try(fetch);
@@ -178,7 +180,7 @@ clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port) {
     if (port != NULL && (failure = malloc(sizeof *failure)) != NULL)
       clb__error_save(failure, status);
   }
-  clb__fetch_settle(bytes, copy, failure);
+  clb__fetch_settle(bytes, status, copy, failure);
   return status;
 }
 

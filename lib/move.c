@@ -134,7 +134,16 @@ clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port) {
   status = from.source.ops->order(port);
   port->source = NULL; /* got from in another place */
   port->ops = from.source.ops;
-  return clb__bytes_blame(bytes, status, 0, bytes->length);
+  return status;
+}
+
+bool clb__bytes_ready(const clb_bytes *bytes, const clb__port *port) {
+  clb__origin from;
+  clb__port copy = *port;
+
+  find_origin(bytes, &from);
+  copy.source = &from.source;
+  return from.source.ops->ready(&copy);
 }
 
 void clb__bytes_drop(clb__port *port) {

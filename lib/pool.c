@@ -1,7 +1,9 @@
 /*
  * pool.c - the library's own threads, for the whole process.
  *
- * Owns the threads and the list of jobs.
+ * Owns the threads and the list of jobs.  A thread may sleep in a job that
+ * waits for a command of the program's, but never the last one: it looks for
+ * jobs that need not wait, since the program may want those to end first.
  */
 #include "config.h"
 
@@ -11,10 +13,15 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FEWEST_THREADS 2
 #define MOST_THREADS 4
+
+/* The last thread looks at so many jobs, then pauses. */
+#define LOOKS 32
+#define PAUSE_NS 1000000
 
 /* What the threads of one generation share; a generation ends with its last
  * user, and may end after the next has begun. */
@@ -22,6 +29,7 @@ typedef struct thread_pool {
   pthread_cond_t work;
   clb__job *first, **last;
   unsigned users, threads;
+  unsigned asleep; /* threads in a job that was not ready */
   bool over;
   pthread_t thread[MOST_THREADS];
 } thread_pool;
@@ -29,23 +37,67 @@ typedef struct thread_pool {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static thread_pool *current;
 
+static void append(thread_pool *pool, clb__job *job) {
+  job->next = NULL;
+  *pool->last = job;
+  pool->last = &job->next;
+}
+
+static clb__job *take(thread_pool *pool) {
+  clb__job *job = pool->first;
+
+  if (job == NULL)
+    return NULL;
+  pool->first = job->next;
+  if (pool->first == NULL)
+    pool->last = &pool->first;
+  return job;
+}
+
+/* Runs the job, or puts it back; with the lock held before and after. */
+static bool try_job(thread_pool *pool, clb__job *job) {
+  bool ready;
+
+  pthread_mutex_unlock(&lock);
+  ready = job->ready(job);
+  pthread_mutex_lock(&lock);
+  if (!ready && pool->asleep + 1 >= pool->threads) {
+    append(pool, job);
+    return false;
+  }
+  pool->asleep += !ready;
+  pthread_mutex_unlock(&lock);
+  job->run(job);
+  pthread_mutex_lock(&lock);
+  pool->asleep -= !ready;
+  return true;
+}
+
+static void pause_looking(void) {
+  struct timespec time = {0, PAUSE_NS};
+
+  pthread_mutex_unlock(&lock);
+  nanosleep(&time, NULL);
+  pthread_mutex_lock(&lock);
+}
+
 static void *work(void *user) {
   thread_pool *pool = user;
+  clb__job *job;
+  unsigned looks = 0;
 
   pthread_mutex_lock(&lock);
   for (;;) {
-    clb__job *job = pool->first;
-    if (job != NULL) {
-      pool->first = job->next;
-      if (pool->first == NULL)
-        pool->last = &pool->first;
-      pthread_mutex_unlock(&lock);
-      job->run(job);
-      pthread_mutex_lock(&lock);
-    } else if (pool->over) {
+    job = take(pool);
+    if (job == NULL && pool->over)
       break;
-    } else {
+    if (job == NULL) {
       pthread_cond_wait(&pool->work, &lock);
+    } else if (try_job(pool, job)) {
+      looks = 0;
+    } else if (++looks == LOOKS) {
+      pause_looking();
+      looks = 0;
     }
   }
   if (--pool->threads > 0) {
@@ -130,10 +182,8 @@ void clb__pool_leave(void) {
 }
 
 void clb__pool_run(clb__job *job) {
-  job->next = NULL;
   pthread_mutex_lock(&lock);
-  *current->last = job;
-  current->last = &job->next;
+  append(current, job);
   pthread_cond_signal(&current->work);
   pthread_mutex_unlock(&lock);
 }

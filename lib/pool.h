@@ -10,8 +10,12 @@
 
 #include "error.h"
 
+#include <stdbool.h>
+
 typedef struct clb__job {
   struct clb__job *next;
+  bool (*ready)(struct clb__job *job); /* run() would wait for no command of
+                                          the program's; does not wait */
   void (*run)(struct clb__job *job); /* frees the job, where it needs to be */
 } clb__job;
 

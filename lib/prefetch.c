@@ -38,13 +38,20 @@ static void run(clb__job *job) {
     clb__bytes_drop(&prefetch->port);
   } else if (atomic_load(&bytes->refs) == 1) { /* released: nobody looks */
     clb__bytes_drop(&prefetch->port);
-    clb__fetch_settle(bytes, NULL, NULL);
+    clb__fetch_settle(bytes, CLB_CANCELLED, NULL, NULL);
   } else {
     status = clb__bytes_bring(bytes, &prefetch->port);
   }
   complete(prefetch->done, status);
   clb_bytes_release(bytes);
   free(prefetch);
+}
+
+static bool ready(clb__job *job) {
+  prefetch_job *prefetch = (prefetch_job *)job;
+
+  return atomic_load(&prefetch->bytes->refs) == 1 ||
+         clb__bytes_ready(prefetch->bytes, &prefetch->port);
 }
 
 /* The pool is used from the first prefetch until the end of what the handle is
@@ -106,6 +113,7 @@ static clb_status start(clb_bytes *bytes, cl_event done) {
       prefetch->done = done;
   }
   prefetch->follower.job.run = run;
+  prefetch->follower.job.ready = ready;
   prefetch->bytes = clb_bytes_retain(bytes);
   if (status == CLB_OK)
     status = clb__fetch_queue(bytes, &prefetch->follower);

@@ -78,6 +78,7 @@ struct clb__source_ops {
    * succeeded, that the contents were not changed meanwhile. */
   clb_status (*order)(clb__port *port);
   clb_status (*await)(clb__port *port);
+  bool (*ready)(const clb__port *port); /* await() would not wait */
   void (*drop)(clb__port *port);
   clb_status (*close)(clb__port *port);
 

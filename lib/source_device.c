@@ -82,6 +82,12 @@ static void device_drop(clb__port *port) {
   port->ordered = false;
 }
 
+static bool device_ready(const clb__port *port) {
+  return port->marker != NULL
+             ? clb__event_ready(port->marker)
+             : clb__events_ready(port->source->u.device.after);
+}
+
 static clb_status device_await(clb__port *port) {
   cl_event marker = port->marker;
 
@@ -331,6 +337,7 @@ const clb__source_ops clb__device_ops = {
     .facts = device_facts,
     .order = device_order,
     .await = device_await,
+    .ready = device_ready,
     .drop = device_drop,
     .close = device_close,
     .take = device_take,

@@ -141,6 +141,11 @@ static clb_status check_unchanged(const clb__file *file) {
   return CLB_OK;
 }
 
+static bool file_ready(const clb__port *port) {
+  (void)port;
+  return true;
+}
+
 static clb_status file_check(clb__port *port) {
   const clb__file *file = port->source->u.file;
 
@@ -211,6 +216,7 @@ const clb__source_ops clb__file_ops = {
     .facts = facts_of_file,
     .order = file_flush,
     .await = file_check,
+    .ready = file_ready,
     .drop = file_drop,
     .close = file_check,
     .take = file_take,

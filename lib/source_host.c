@@ -88,6 +88,11 @@ static clb_status nothing(clb__port *port) {
   return CLB_OK;
 }
 
+static bool host_ready(const clb__port *port) {
+  (void)port;
+  return true;
+}
+
 static void drop_nothing(clb__port *port) {
   (void)port;
 }
@@ -108,6 +113,7 @@ const clb__source_ops clb__host_ops = {
     .facts = host_facts,
     .order = nothing,
     .await = nothing,
+    .ready = host_ready,
     .drop = drop_nothing,
     .close = nothing,
     .map = host_map,

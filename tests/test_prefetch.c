@@ -582,7 +582,7 @@ int main(void)
   Suite *suite = suite_create("prefetch");
   TCase *all = tcase_create("all");
 
-  tcase_set_timeout(all, 20);
+  tcase_set_timeout(all, 120);
   tcase_add_checked_fixture(all, setup, teardown);
   suite_add_tcase(suite, all);
   tcase_add_test(all, several_are_in_flight_within_the_staging_limit);
