@@ -71,7 +71,7 @@ bool run_expect_or(clb_status status, clb_status expected, clb_status other);
       if (end_ == 0)                                                          \
         end_ = fixture_seconds() + 20;                                        \
       else if (fixture_seconds() > end_)                                      \
-        run_wrong("in the end: not %s", #condition);                          \
+        run_wrong("after 20 s not yet %s", #condition);                       \
       sched_yield();                                                          \
     }                                                                         \
   } while (0)
@@ -100,7 +100,7 @@ void run_landed(struct model_handle *h);
 void run_reads(unsigned accesses);
 void run_reads_unknown(void);
 
-/* --- Operations (model_make.c, model_ops.c, model_device.c) -------------- */
+/* --- Operations (model_make.c, _derive.c, _ops.c, _device.c) ------------- */
 
 void make_on_buffer(void);
 void make_on_file(void);
