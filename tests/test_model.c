@@ -84,7 +84,7 @@ int main(void)
 
   first_seed = fixture_number("CLBYTES_TEST_SEED",
                               (uint64_t)time(NULL) * 1000000);
-  sequences = fixture_number("CLBYTES_TEST_SEQUENCES", 20000);
+  sequences = fixture_number("CLBYTES_TEST_SEQUENCES", 10000);
   printf("CLBYTES_TEST_SEED=%ju\n", (uintmax_t)first_seed);
   fflush(stdout);
   run_trace_open();
