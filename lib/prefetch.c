@@ -54,6 +54,10 @@ static bool ready(clb__job *job) {
          clb__bytes_ready(prefetch->bytes, &prefetch->port);
 }
 
+static bool wanted(clb__job *job) {
+  return atomic_load(&((prefetch_job *)job)->bytes->refs) != 1;
+}
+
 /* The pool is used from the first prefetch until the end of what the handle is
  * of. */
 static clb_status use_pool(clb_bytes *bytes) {
@@ -114,6 +118,7 @@ static clb_status start(clb_bytes *bytes, cl_event done) {
   }
   prefetch->follower.job.run = run;
   prefetch->follower.job.ready = ready;
+  prefetch->follower.job.wanted = wanted;
   prefetch->bytes = clb_bytes_retain(bytes);
   if (status == CLB_OK)
     status = clb__fetch_queue(bytes, &prefetch->follower);
