@@ -266,10 +266,8 @@ clb_bytes *clb_bytes_retain(clb_bytes *bytes) {
 }
 
 void clb_bytes_release(clb_bytes *bytes) {
-  if (bytes == NULL ||
-      atomic_fetch_sub_explicit(&bytes->refs, 1, memory_order_release) != 1)
+  if (bytes == NULL || !clb__refs_last(&bytes->refs))
     return;
-  atomic_thread_fence(memory_order_acquire);
   if (bytes->unmap != NULL)
     clb__source_unmap(bytes->source.u.device.context, bytes->mapped,
                       bytes->unmap);

@@ -174,10 +174,8 @@ clb_context *clb_context_retain(clb_context *context) {
 }
 
 void clb_context_release(clb_context *context) {
-  if (context == NULL ||
-      atomic_fetch_sub_explicit(&context->refs, 1, memory_order_release) != 1)
+  if (context == NULL || !clb__refs_last(&context->refs))
     return;
-  atomic_thread_fence(memory_order_acquire);
   if (context->pooled)
     clb__pool_leave();
   clb__staging_end(context);

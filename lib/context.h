@@ -10,6 +10,7 @@
 #define CLB_CONTEXT_H
 
 #include "plan.h"
+#include "refs.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

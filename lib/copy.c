@@ -41,10 +41,8 @@ clb__copy *clb__copy_retain(clb__copy *copy) {
 }
 
 void clb__copy_release(clb__copy *copy) {
-  if (copy == NULL ||
-      atomic_fetch_sub_explicit(&copy->refs, 1, memory_order_release) != 1)
+  if (copy == NULL || !clb__refs_last(&copy->refs))
     return;
-  atomic_thread_fence(memory_order_acquire);
   if (copy->context != NULL) {
     clb__context_unhold(copy->context, copy->size);
     clb_context_release(copy->context);

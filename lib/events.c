@@ -182,10 +182,8 @@ clb__events *clb__events_retain(clb__events *events) {
 void clb__events_release(clb__events *events) {
   cl_uint i;
 
-  if (events == NULL ||
-      atomic_fetch_sub_explicit(&events->refs, 1, memory_order_release) != 1)
+  if (events == NULL || !clb__refs_last(&events->refs))
     return;
-  atomic_thread_fence(memory_order_acquire);
   for (i = 0; i < events->count; i++)
     (void)clReleaseEvent(events->event[i]);
   pthread_mutex_destroy(&events->lock);

@@ -19,9 +19,11 @@
 #define FEWEST_THREADS 2
 #define MOST_THREADS 4
 
-/* The last thread looks at so many jobs, then pauses. */
-#define LOOKS 32
-#define PAUSE_NS 1000000
+/* The last thread looks at so many jobs, then pauses, longer each time that it
+ * finds none. */
+#define LOOKS 16
+#define SHORTEST_PAUSE_NS 250000L
+#define MOST_DOUBLINGS 4
 
 /* More jobs than this are a backlog, and a caller takes so many off it. */
 #define BACKLOG 512
@@ -80,8 +82,9 @@ static bool try_job(thread_pool *pool, clb__job *job) {
   return true;
 }
 
-static void pause_looking(void) {
-  struct timespec time = {0, PAUSE_NS};
+static void pause_looking(unsigned pauses) {
+  unsigned doublings = pauses < MOST_DOUBLINGS ? pauses : MOST_DOUBLINGS;
+  struct timespec time = {0, SHORTEST_PAUSE_NS << doublings};
 
   pthread_mutex_unlock(&lock);
   nanosleep(&time, NULL);
@@ -91,7 +94,7 @@ static void pause_looking(void) {
 static void *work(void *user) {
   thread_pool *pool = user;
   clb__job *job;
-  unsigned looks = 0;
+  unsigned looks = 0, pauses = 0;
 
   pthread_mutex_lock(&lock);
   for (;;) {
@@ -101,9 +104,9 @@ static void *work(void *user) {
     if (job == NULL) {
       pthread_cond_wait(&pool->work, &lock);
     } else if (try_job(pool, job)) {
-      looks = 0;
+      looks = pauses = 0;
     } else if (++looks == LOOKS) {
-      pause_looking();
+      pause_looking(pauses++);
       looks = 0;
     }
   }

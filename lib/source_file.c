@@ -99,9 +99,8 @@ static clb_status file_retain(const clb__source *source) {
 static void file_release(clb__source *source) {
   clb__file *file = source->u.file;
 
-  if (atomic_fetch_sub_explicit(&file->refs, 1, memory_order_release) != 1)
+  if (!clb__refs_last(&file->refs))
     return;
-  atomic_thread_fence(memory_order_acquire);
   close(file->fd);
   if (file->pooled)
     clb__pool_leave();

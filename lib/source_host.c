@@ -56,9 +56,8 @@ static clb_status host_retain(const clb__source *source) {
 static void host_release(clb__source *source) {
   clb__host *host = source->u.host;
 
-  if (atomic_fetch_sub_explicit(&host->refs, 1, memory_order_release) != 1)
+  if (!clb__refs_last(&host->refs))
     return;
-  atomic_thread_fence(memory_order_acquire);
   if (host->release != NULL)
     host->release(host->data, host->user);
   if (host->pooled)

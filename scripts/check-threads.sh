@@ -35,7 +35,7 @@ export TSAN_OPTIONS
 
 tests="tests/test_churn tests/test_prefetch tests/test_table tests/test_threads"
 # Where the loader loads layers.
-grep -q "^HAVE_LAYER_TRUE = *$" "$build/Makefile" &&
+grep -q "^tests_test_first_access_LDADD" "$build/Makefile" &&
   tests="$tests tests/test_first_access"
 run_tests check-threads "running the tests of threads with ThreadSanitizer" \
   TESTS="$tests" check_PROGRAMS="$tests" ||
