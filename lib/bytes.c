@@ -69,10 +69,10 @@ clb_status clb__bytes_make(clb__source *source, const clb__region *at,
   bytes->at = *at;
   room = settle_region(&bytes->at, bytes->room);
   if (base != NULL) {
-    bytes->base = (clb__base *)room;
-    *bytes->base = *base;
-    (void)settle_region(&bytes->base->at,
-                        room + sizeof *base / sizeof(size_t));
+    clb__base *own = (clb__base *)room;
+    *own = *base;
+    (void)settle_region(&own->at, room + sizeof *base / sizeof(size_t));
+    bytes->based = true;
   }
   *out = bytes;
   return CLB_OK;
@@ -266,7 +266,7 @@ clb_bytes *clb_bytes_retain(clb_bytes *bytes) {
 }
 
 void clb_bytes_release(clb_bytes *bytes) {
-  if (bytes == NULL || !clb__refs_last(&bytes->refs))
+  if (bytes == NULL || !clb__small_refs_last(&bytes->refs))
     return;
   if (bytes->unmap != NULL)
     clb__source_unmap(bytes->source.u.device.context, bytes->mapped,
@@ -274,8 +274,8 @@ void clb_bytes_release(clb_bytes *bytes) {
   if (bytes->kernels != NULL)
     (void)clReleaseMemObject(bytes->kernels);
   clb__copy_release(bytes->copy);
-  if (bytes->base != NULL)
-    clb__copy_release(bytes->base->copy);
+  if (bytes->based)
+    clb__copy_release(clb__base_of(bytes)->copy);
   bytes->source.ops->release(&bytes->source);
   free(bytes->failure);
   free(bytes->label);

@@ -37,18 +37,18 @@ typedef struct clb__base {
 } clb__base;
 
 struct clb_bytes {
-  atomic_size_t refs;
+  atomic_uint refs;
+  atomic_uchar place; /* of the last read; NO_PLACE before one */
+  bool edited;        /* written to, or made from such a one */
+  bool based;         /* has a base, behind the arrays of at */
   clb__source source;
   size_t length;       /* logical bytes */
   clb__region at;      /* of the source */
-  atomic_uchar place;  /* of the last read; NO_PLACE before one */
-  bool edited;         /* written to, or made from such a one */
 
   /* Guarded by the source's lock; data and mapped are also read without it, and
    * the others once an access has seen those. */
   _Atomic(unsigned char *) data;   /* logical bytes on the host, if there */
   clb__copy *copy;                 /* holds data; NULL: the caller's memory */
-  clb__base *base;                 /* inside this allocation, or NULL */
   _Atomic(unsigned char *) mapped; /* of CLB_MAP */
   clb__parked *unmap;              /* what ending the mapping needs */
   clb__fetch *fetch;               /* an access that is under way */
@@ -63,6 +63,10 @@ struct clb_bytes {
 
 static inline pthread_mutex_t *clb__lock(const clb_bytes *bytes) {
   return bytes->source.ops->lock(&bytes->source);
+}
+
+static inline clb__base *clb__base_of(const clb_bytes *bytes) {
+  return bytes->based ? (clb__base *)(bytes->room + 2 * bytes->at.ndim) : NULL;
 }
 
 static inline bool clb__bytes_on_device(const clb_bytes *bytes) {

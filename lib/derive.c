@@ -27,9 +27,9 @@ static bool host_region(const clb_bytes *parent, clb__base *host,
                      bytes ? 1 : parent->at.elem_size);
     return true;
   }
-  if (parent->base == NULL)
+  if (!parent->based)
     return false;
-  *host = *parent->base;
+  *host = *clb__base_of(parent);
   return true;
 }
 

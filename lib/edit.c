@@ -21,9 +21,9 @@ static void end_mapping(clb_bytes *bytes) {
 }
 
 static void end_base(clb_bytes *bytes) {
-  if (bytes->base != NULL)
-    clb__copy_release(bytes->base->copy);
-  bytes->base = NULL;
+  if (bytes->based)
+    clb__copy_release(clb__base_of(bytes)->copy);
+  bytes->based = false;
 }
 
 /* Whether the bytes are where no other handle sees them. */

@@ -31,12 +31,12 @@ void clb__bytes_log(const clb_bytes *bytes, clb_context *context,
 }
 
 static void find_origin(const clb_bytes *bytes, clb__origin *from) {
-  if (bytes->base == NULL) {
+  if (!bytes->based) {
     from->source = bytes->source;
     from->at = &bytes->at;
   } else {
-    from->source = clb__source_lent(&from->host, bytes->base->data);
-    from->at = &bytes->base->at;
+    from->source = clb__source_lent(&from->host, clb__base_of(bytes)->data);
+    from->at = &clb__base_of(bytes)->at;
   }
 }
 

@@ -16,4 +16,12 @@ static inline bool clb__refs_last(atomic_size_t *refs) {
   return true;
 }
 
+/* The same for a handle, which has to be small. */
+static inline bool clb__small_refs_last(atomic_uint *refs) {
+  if (atomic_fetch_sub_explicit(refs, 1, memory_order_release) != 1)
+    return false;
+  (void)atomic_load_explicit(refs, memory_order_acquire);
+  return true;
+}
+
 #endif

@@ -103,7 +103,7 @@ static clb_status put(clb_bytes *bytes, destination *to) {
 static bool shares_root(const clb_bytes *bytes, const destination *to) {
   return clb__source_is_device(&bytes->source) &&
          bytes->source.u.device.mem == to->source.u.device.mem &&
-         bytes->base == NULL &&
+         !bytes->based &&
          atomic_load(&((clb_bytes *)bytes)->data) == NULL;
 }
 
