@@ -658,9 +658,13 @@ run(struct plate *plate, const struct options *options)
             1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
   clb_context_stats(plate->bytes, &stats, sizeof stats);
   printf("%zu x %zu cells, %" PRIu64 " steps in %.2f s; read %" PRIu64
-         " bytes of the device, at most %" PRIu64 " bytes pinned\n",
+         " bytes of the device, ",
          plate->shape[1], plate->shape[0], plate->steps_done - first, seconds,
-         stats.bytes_read, stats.staging_peak);
+         stats.bytes_read);
+  if (stats.staging_peak == 0)
+    puts("mapped in place, none pinned");
+  else
+    printf("at most %" PRIu64 " bytes pinned\n", stats.staging_peak);
   return true;
 }
 

@@ -44,7 +44,9 @@
  *            handle as they were, and the thread's clb_error_message() says
  *            what happened.  A NULL handle, context or required pointer is
  *            CLB_INVALID_ARGUMENT, in every function that returns a status;
- *            that is not repeated below.
+ *            that is not repeated below.  Beyond that only what OpenCL itself
+ *            refuses is refused: any other pointer that does not lead to what
+ *            the prototype says is undefined behaviour.
  *   Release  NULL is fine in every release.
  *   Threads  Any thread may call any function on any object, two threads on
  *            the same object too.  The exceptions say "alone": they need the
@@ -219,7 +221,7 @@ typedef struct clb_stats {
   uint64_t bytes_read;      /* their payload: logical bytes */
   uint64_t link_bytes;      /* what crossed the link for it; a transfer through
                                a mapping counts what it read of the mapping, a
-                               CLB_MAP access nothing */
+                               CLB_MAP access counts 0 */
   uint64_t maps, rects, packs, gathers; /* accesses by plan; the rest of reads
                                were plain reads */
   uint64_t staging_bytes;   /* pinned now */
@@ -305,8 +307,8 @@ clb_status clb_bytes_from_buffer(clb_context *context, cl_mem buffer,
  * all.  The events are retained until they are seen complete, and views of the
  * handle inherit them.  If one of them fails, every read is CLB_DEVICE_ERROR,
  * at once.
- * CLB_INVALID_ARGUMENT  also: an event that is none, or of another OpenCL
- *                       context; a count without a list
+ * CLB_INVALID_ARGUMENT  also: something that is not an event, or one of another
+ *                       OpenCL context; a count without a list
  */
 clb_status clb_bytes_from_buffer_after(clb_context *context, cl_mem buffer,
                                        const clb_layout *layout,
@@ -386,7 +388,7 @@ size_t clb_bytes_length(const clb_bytes *bytes);
 clb_place clb_bytes_place(const clb_bytes *bytes);
 
 /* Alignment, a power of two in bytes, of the pointer that the last read gave;
- * before a read, of what CLB_COPY would give.  1 for NULL. */
+ * before a read, what CLB_COPY's will have at least.  1 for NULL. */
 size_t clb_bytes_alignment(const clb_bytes *bytes);
 
 /*
@@ -399,7 +401,8 @@ clb_status clb_bytes_layout(const clb_bytes *bytes, clb_layout *out);
 /*
  * The plan in words that a read would take now, such as
  * "rect 1080 x 7668 of pitch 7936, 2 chunks"; "on the host" where nothing has
- * to be brought, "nothing" for length 0.
+ * to be brought, "nothing" for length 0.  For a range of bytes that starts or
+ * ends within a row the extents are those of the rows that it lies in.
  *   text, size  where to; cut to size - 1 characters and ended with NUL
  * CLB_INVALID_ARGUMENT  size 0
  * CLB_UNSUPPORTED       the context's plans carry no such layout
@@ -435,9 +438,10 @@ typedef enum clb_access {
 /*
  * A pointer to the logical bytes.  CLB_COPY and CLB_NO_COPY give one pointer,
  * the same every time, CLB_MAP of a device handle another; each is valid until
- * the handle is evicted, written to, detached or released for the last time.  It is never NULL, for length 0 neither.  Of threads that arrive
- * together one transfers and the others sleep; a failed access leaves the
- * handle as it was, and each waiter makes its own try.
+ * the handle is evicted, written to, detached or released for the last time.
+ * It is never NULL, not even for length 0.  Of threads that arrive together one
+ * transfers and the others sleep; a failed access leaves the handle as it was,
+ * and each waiter makes its own try.
  *   data  the pointer; read-only
  * CLB_WOULD_COPY     see clb_access; nothing was done
  * CLB_UNSUPPORTED    the context's plans cannot carry the layout
@@ -549,9 +553,10 @@ clb_status clb_bytes_evict(clb_bytes *bytes);
  * are the present ones: a copy on the device, ordered on the context's queue,
  * so that commands enqueued later are not seen.  On an in-order queue, for a
  * handle without a wait list, it returns at once; a list is waited for first;
- * an out-of-order queue gets a barrier before and after.  What a read
- * brought to the host before stays, and later reads go on giving it.  File and host sources: does nothing.  If the copy itself failed,
- * reads are CLB_DEVICE_ERROR.
+ * an out-of-order queue gets a barrier before and after.  What a read brought
+ * to the host before stays, and later reads go on giving it.  File and host
+ * sources: does nothing.  If the copy itself failed, reads are
+ * CLB_DEVICE_ERROR.
  * CLB_UNSUPPORTED    the handle was written to
  * CLB_OUT_OF_MEMORY  no memory on the device, or none on the host
  * CLB_DEVICE_ERROR   an event of the list or an OpenCL call failed

@@ -39,10 +39,11 @@ clb_status clb_bytes_read(clb_bytes *bytes, clb_access access,
   clb_status status;
 
   if (bytes == NULL || data == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_read: %s is NULL",
                      bytes == NULL ? "bytes" : "data");
   if (access != CLB_COPY && access != CLB_NO_COPY && access != CLB_MAP)
-    return clb__fail(CLB_INVALID_ARGUMENT, "no such access: %d", (int)access);
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "clb_bytes_read: no such access: %d", (int)access);
   if (bytes->length == 0) {
     *data = clb__nothing;
     return CLB_OK;
@@ -77,11 +78,11 @@ clb_status clb_bytes_copy_into(clb_bytes *bytes, size_t start, void *dst,
   size_t end;
 
   if (bytes == NULL || (dst == NULL && length > 0))
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_copy_into: %s is NULL",
                      bytes == NULL ? "bytes" : "dst");
   if (clb__add_size(start, length, &end)) {
-    status = clb__fail(CLB_OUT_OF_RANGE, "%zu bytes from %zu on overflow",
-                       length, start);
+    status = clb__fail(CLB_OUT_OF_RANGE, "start %zu plus length %zu overflows",
+                       start, length);
     return clb__bytes_blame(bytes, status, 0, bytes->length);
   }
   status = clb__bytes_range(bytes, start, end);
@@ -120,7 +121,7 @@ clb_status clb_bytes_stream(clb_bytes *bytes, size_t start, size_t end,
   clb_status status;
 
   if (bytes == NULL || sink == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_stream: %s is NULL",
                      bytes == NULL ? "bytes" : "sink");
   status = clb__bytes_range(bytes, start, end);
   if (status != CLB_OK || start == end)

@@ -48,7 +48,7 @@ clb_status clb_bytes_buffer(clb_bytes *bytes, cl_mem *buffer, size_t *offset) {
   cl_int err;
 
   if (bytes == NULL || buffer == NULL || offset == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_buffer: %s is NULL",
                      bytes == NULL    ? "bytes"
                      : buffer == NULL ? "buffer"
                                       : "offset");

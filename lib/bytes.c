@@ -22,9 +22,12 @@ clb_status clb__bytes_range(const clb_bytes *bytes, size_t start, size_t end) {
 
   if (start <= end && end <= bytes->length)
     return CLB_OK;
-  status = clb__fail(CLB_OUT_OF_RANGE,
-                     "range [%zu, %zu) is not inside %zu bytes", start, end,
-                     bytes->length);
+  status = start > end
+               ? clb__fail(CLB_OUT_OF_RANGE, "start %zu is past end %zu", start,
+                           end)
+               : clb__fail(CLB_OUT_OF_RANGE,
+                           "range [%zu, %zu) is not inside %zu bytes", start,
+                           end, bytes->length);
   return bytes->label != NULL ? clb__fail_prefix(status, "%s", bytes->label)
                               : status;
 }
@@ -140,11 +143,11 @@ static clb_status from_buffer(clb_context *context, cl_mem buffer,
   return status;
 }
 
-static clb_status check_made(const clb_context *context, cl_mem buffer,
-                             const void *out) {
+static clb_status check_made(const char *call, const clb_context *context,
+                             cl_mem buffer, const void *out) {
   if (context != NULL && buffer != NULL && out != NULL)
     return CLB_OK;
-  return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+  return clb__fail(CLB_INVALID_ARGUMENT, "%s: %s is NULL", call,
                    context == NULL  ? "context"
                    : buffer == NULL ? "buffer"
                                     : "out");
@@ -153,7 +156,8 @@ static clb_status check_made(const clb_context *context, cl_mem buffer,
 clb_status clb_bytes_from_buffer(clb_context *context, cl_mem buffer,
                                  const clb_layout *layout, clb_bytes **out) {
   clb_bytes *bytes;
-  clb_status status = check_made(context, buffer, out);
+  clb_status status =
+      check_made("clb_bytes_from_buffer", context, buffer, out);
 
   if (status == CLB_OK)
     status = from_buffer(context, buffer, layout, NULL, &bytes);
@@ -169,7 +173,8 @@ clb_status clb_bytes_from_buffer_after(clb_context *context, cl_mem buffer,
                                        clb_bytes **out) {
   clb__events *after;
   clb_bytes *bytes;
-  clb_status status = check_made(context, buffer, out);
+  clb_status status =
+      check_made("clb_bytes_from_buffer_after", context, buffer, out);
 
   if (status == CLB_OK)
     status = clb__events_make(context, num_events, wait_list, &after);
@@ -189,7 +194,7 @@ clb_status clb_bytes_from_file(const char *path, uint64_t offset,
   clb_status status;
 
   if (path == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_from_file: %s is NULL",
                      path == NULL ? "path" : "out");
   if (length > SIZE_MAX)
     return clb__fail_prefix(
@@ -225,7 +230,7 @@ clb_status clb_bytes_from_host(void *data, size_t length,
                                void (*release)(void *data, void *user),
                                void *user, clb_bytes **out) {
   if (out == NULL || (data == NULL && length > 0))
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_from_host: %s is NULL",
                      out == NULL ? "out" : "data");
   return from_memory(data, length, CLB_PLACE_FOREIGN, release, user, out);
 }
@@ -241,7 +246,7 @@ clb_status clb_bytes_from_copy(const void *data, size_t length,
   clb_status status;
 
   if (out == NULL || (data == NULL && length > 0))
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_from_copy: %s is NULL",
                      out == NULL ? "out" : "data");
   if (posix_memalign(&copy, 64, length > 0 ? length : 1) != 0)
     return clb__fail(CLB_OUT_OF_MEMORY, "no memory for a copy of %zu bytes",
@@ -281,7 +286,8 @@ clb_status clb_bytes_set_label(clb_bytes *bytes, const char *label) {
   char *copy = NULL;
 
   if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "clb_bytes_set_label: bytes is NULL");
   if (label != NULL && (copy = strdup(label)) == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "no memory for a label");
   free(bytes->label);
@@ -322,7 +328,7 @@ size_t clb_bytes_alignment(const clb_bytes *bytes) {
 
 clb_status clb_bytes_layout(const clb_bytes *bytes, clb_layout *out) {
   if (bytes == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_layout: %s is NULL",
                      bytes == NULL ? "bytes" : "out");
   out->ndim = bytes->at.windowed ? 1 : bytes->at.ndim;
   out->shape = bytes->at.windowed ? &bytes->length : bytes->at.shape;
@@ -338,7 +344,7 @@ clb_status clb_bytes_plan(clb_bytes *bytes, char *text, size_t size) {
   clb_status status;
 
   if (bytes == NULL || text == NULL || size == 0)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_plan: %s",
                      bytes == NULL  ? "bytes is NULL"
                      : text == NULL ? "text is NULL"
                                     : "size is 0");

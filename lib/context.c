@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "context.h"
+#include "options.h"
 #include "pool.h"
 
 #include <stdio.h>
@@ -17,37 +18,15 @@
   (CLB_PLAN_MAP | CLB_PLAN_READ | CLB_PLAN_RECT | CLB_PLAN_PACK |              \
    CLB_PLAN_GATHER)
 
-/* The caller's options as this library's: what its header did not have reads
- * as zero, what this library does not know has to be zero. */
-static clb_status known_options(const clb_context_options *options,
-                                clb_context_options *known) {
-  const unsigned char *raw = (const unsigned char *)options;
-  size_t i, size;
-
-  memset(known, 0, sizeof *known);
-  if (options == NULL)
-    return CLB_OK;
-  size = options->struct_size;
-  if (size < sizeof options->struct_size)
-    return clb__fail(CLB_INVALID_ARGUMENT,
-                     "options: struct_size %zu is too small; start from "
-                     "CLB_CONTEXT_OPTIONS_INIT",
-                     size);
-  for (i = sizeof *known; i < size; i++)
-    if (raw[i] != 0)
-      return clb__fail(CLB_UNSUPPORTED,
-                       "options: byte %zu is set, and this library knows %zu",
-                       i, sizeof *known);
-  memcpy(known, options, size < sizeof *known ? size : sizeof *known);
-  return CLB_OK;
-}
-
 static clb_status apply_options(clb_context *context,
                                 const clb_context_options *options) {
+  clb_context_options known = CLB_CONTEXT_OPTIONS_INIT;
   size_t chunk, limit;
-  clb_context_options known;
-  clb_status status = known_options(options, &known);
+  clb_status status = CLB_OK;
 
+  if (options != NULL)
+    status = clb__options_read(options, &known, sizeof known,
+                               "CLB_CONTEXT_OPTIONS_INIT");
   if (status != CLB_OK)
     return status;
   if (known.plans & ~(unsigned)ALL_PLANS)
@@ -168,7 +147,7 @@ clb_status clb_context_create(cl_command_queue queue,
   clb_status status;
 
   if (queue == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "context: %s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_context_create: %s is NULL",
                      queue == NULL ? "queue" : "out");
   context = calloc(1, sizeof *context);
   if (context == NULL)

@@ -47,6 +47,29 @@ static cl_int find_root(cl_mem buffer, cl_mem *root, uint64_t *origin,
   return CL_SUCCESS;
 }
 
+static const char *type_name(cl_mem_object_type type) {
+  switch (type) {
+#define TYPE_NAME(name)                                                        \
+  case name:                                                                   \
+    return #name;
+    TYPE_NAME(CL_MEM_OBJECT_IMAGE2D)
+    TYPE_NAME(CL_MEM_OBJECT_IMAGE3D)
+    TYPE_NAME(CL_MEM_OBJECT_IMAGE2D_ARRAY)
+    TYPE_NAME(CL_MEM_OBJECT_IMAGE1D)
+    TYPE_NAME(CL_MEM_OBJECT_IMAGE1D_ARRAY)
+    TYPE_NAME(CL_MEM_OBJECT_IMAGE1D_BUFFER)
+#ifdef CL_MEM_OBJECT_PIPE
+    TYPE_NAME(CL_MEM_OBJECT_PIPE)
+#else
+  case 0x10F7: /* OpenCL 2.0's */
+    return "CL_MEM_OBJECT_PIPE";
+#endif
+#undef TYPE_NAME
+  default:
+    return "of an unknown kind";
+  }
+}
+
 clb_status clb__source_buffer(clb_context *context, cl_mem buffer,
                               clb__source *source, uint64_t *origin,
                               uint64_t *size) {
@@ -59,13 +82,14 @@ clb_status clb__source_buffer(clb_context *context, cl_mem buffer,
 
   if (!ASK(buffer, CL_MEM_TYPE, type, err)) {
     if (err == CL_INVALID_MEM_OBJECT)
-      return clb__fail(CLB_INVALID_ARGUMENT, "buffer: no memory object");
+      return clb__fail(CLB_INVALID_ARGUMENT, "buffer: not a memory object");
     return clb__fail_cl(err, "clGetMemObjectInfo");
   }
   if (type != CL_MEM_OBJECT_BUFFER)
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "buffer: the memory object is no buffer (type 0x%x)",
-                     (unsigned)type);
+                     "buffer: the memory object is %s (type 0x%x), not "
+                     "CL_MEM_OBJECT_BUFFER",
+                     type_name(type), (unsigned)type);
   if (!ASK(buffer, CL_MEM_CONTEXT, owner, err) ||
       !ASK(buffer, CL_MEM_SIZE, bytes, err) ||
       (err = find_root(buffer, &root, origin, &flags)) != CL_SUCCESS)

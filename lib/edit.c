@@ -51,11 +51,12 @@ clb_status clb_bytes_write(clb_bytes *bytes, clb_access access, void **data) {
   clb_place place;
 
   if (bytes == NULL || data == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_write: %s is NULL",
                      bytes == NULL ? "bytes" : "data");
   if (access != CLB_COPY && access != CLB_NO_COPY)
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "write: access %d is not CLB_COPY or CLB_NO_COPY",
+                     "clb_bytes_write: access %d is not CLB_COPY or "
+                     "CLB_NO_COPY",
                      (int)access);
   if (bytes->length == 0) {
     *data = clb__nothing;
@@ -95,7 +96,7 @@ clb_status clb_bytes_evict(clb_bytes *bytes) {
   uint64_t first;
 
   if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_evict: bytes is NULL");
   if (bytes->length == 0)
     return CLB_OK;
   if (bytes->edited)
@@ -132,7 +133,7 @@ clb_status clb_bytes_detach(clb_bytes *bytes, void **data, size_t *length) {
   clb_status status;
 
   if (bytes == NULL || data == NULL || length == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_detach: %s is NULL",
                      bytes == NULL  ? "bytes"
                      : data == NULL ? "data"
                                     : "length");

@@ -54,7 +54,7 @@ clb_status clb_bytes_equal(clb_bytes *a, clb_bytes *b, int *equal) {
   clb_status status;
 
   if (a == NULL || b == NULL || equal == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_equal: %s is NULL",
                      a == NULL   ? "the first handle"
                      : b == NULL ? "the second handle"
                                  : "equal");
@@ -115,15 +115,16 @@ clb_status clb_bytes_copy_into_layout(clb_bytes *bytes, void *dst,
   size_t length;
 
   if (bytes == NULL || (dst == NULL && dst_size > 0))
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "clb_bytes_copy_into_layout: %s is NULL",
                      bytes == NULL ? "bytes" : "dst");
   if (layout == NULL)
     layout = &whole;
   status = clb__layout_check(layout, dst_size, &length);
   if (status == CLB_OK && length != bytes->length)
     status = clb__fail(CLB_INVALID_ARGUMENT,
-                       "%zu bytes do not fill a destination of %zu",
-                       bytes->length, length);
+                       "%zu bytes, but the destination has %zu", bytes->length,
+                       length);
   if (status != CLB_OK)
     return clb__bytes_blame(bytes, status, 0, bytes->length);
   if (length == 0)
@@ -136,10 +137,7 @@ clb_status clb_bytes_copy_into_layout(clb_bytes *bytes, void *dst,
            layout->ndim * sizeof *layout->strides);
   clb__region_form(&region, &s.form);
   if (!clb__form_apart(&s.form))
-    return clb__bytes_blame(
-        bytes,
-        clb__fail(CLB_INVALID_LAYOUT,
-                  "layout: a destination's elements may not share bytes"),
-        0, bytes->length);
+    return clb__bytes_blame(bytes, clb__layout_overlaps(layout), 0,
+                            bytes->length);
   return clb_bytes_stream(bytes, 0, length, scatter, &s);
 }

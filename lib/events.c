@@ -88,12 +88,12 @@ static clb_status check_event(clb_context *context, cl_event event,
 
   if (err == CL_INVALID_EVENT)
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "wait list: item %u is no event", (unsigned)index);
+                     "wait list: item %u is not an event", (unsigned)index);
   if (err != CL_SUCCESS)
     return clb__fail_cl(err, "clGetEventInfo");
   if (owner != context->cl)
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "wait list: event %u is of another OpenCL context",
+                     "wait list: item %u is of another OpenCL context",
                      (unsigned)index);
   return CLB_OK;
 }
@@ -134,7 +134,8 @@ clb_status clb__events_make(clb_context *context, cl_uint count,
 
   if (count > 0 && list == NULL)
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "wait list: %u events, and the list is NULL",
+                     "clb_bytes_from_buffer_after: num_events is %u, and "
+                     "wait_list is NULL",
                      (unsigned)count);
   for (i = 0; i < count && status == CLB_OK; i++)
     status = check_event(context, list[i], i);

@@ -20,7 +20,7 @@ clb_status clb_host_alloc(clb_context *context, size_t length, void **out) {
   cl_int err;
 
   if (context == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_host_alloc: %s is NULL",
                      context == NULL ? "context" : "out");
   if (length == 0)
     length = 1;

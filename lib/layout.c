@@ -310,3 +310,30 @@ bool clb__form_apart(const clb__form *form) {
   }
   return true;
 }
+
+clb_status clb__layout_overlaps(const clb_layout *layout) {
+  uint64_t span = layout->elem_size; /* of the dimensions that are done */
+  uint64_t done = 0;                 /* a bit a dimension */
+  size_t d, next;
+
+  for (;;) {
+    next = layout->ndim;
+    for (d = 0; d < layout->ndim; d++)
+      if (layout->shape[d] > 1 && (done >> d & 1) == 0 &&
+          (next == layout->ndim || clb__abs_stride(layout->strides[d]) <
+                                       clb__abs_stride(layout->strides[next])))
+        next = d;
+    if (next == layout->ndim)
+      return clb__fail(CLB_INVALID_LAYOUT,
+                       "layout: a destination's elements may not share bytes");
+    if (clb__abs_stride(layout->strides[next]) < span)
+      return clb__fail(CLB_INVALID_LAYOUT,
+                       "layout: dimension %zu has a stride of %td bytes; in a "
+                       "destination, whose elements may not share bytes, it "
+                       "needs %llu",
+                       next, layout->strides[next], (unsigned long long)span);
+    span += (layout->shape[next] - 1) *
+            clb__abs_stride(layout->strides[next]);
+    done |= UINT64_C(1) << next;
+  }
+}

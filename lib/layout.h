@@ -92,6 +92,9 @@ void clb__form_narrow(clb__form *form, size_t *start, size_t length);
  * from there to its last one. */
 void clb__form_span(const clb__form *form, uint64_t *first, uint64_t *bytes);
 
+/* Fails for a checked layout whose form is not apart, naming the dimension. */
+clb_status clb__layout_overlaps(const clb_layout *layout);
+
 /* Of a box of at most PTRDIFF_MAX logical bytes. */
 void clb__storage_make(clb__storage *storage, const clb__form *box);
 

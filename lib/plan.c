@@ -130,9 +130,13 @@ clb_status clb__plan_choose(clb__plan *plan, const clb__facts *facts,
     char names[64];
     clb__plan_names(facts->asked, names, sizeof names);
     return clb__fail(CLB_UNSUPPORTED,
-                     "the allowed plans (%s) cannot carry this layout%s", names,
+                     "the allowed plans (%s) cannot carry this layout%s%s",
+                     names,
                      clb__form_turns(form)
                          ? ", which has a zero or negative stride"
+                         : "",
+                     facts->asked & CLB_PLAN_PACK
+                         ? "; pack does nothing in this version"
                          : "");
   }
   (void)shape(plan, kinds[chosen].kind, kinds[chosen].rects, facts, direction);

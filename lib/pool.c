@@ -25,11 +25,16 @@
 #define SHORTEST_PAUSE_NS 250000L
 #define MOST_DOUBLINGS 4
 
+/* More jobs than this are a backlog, and a caller takes so many off it. */
+#define BACKLOG 512
+#define HELPINGS 2
+
 /* What the threads of one generation share; a generation ends with its last
  * user, and may end after the next has begun. */
 typedef struct thread_pool {
   pthread_cond_t work;
   clb__job *first, **last;
+  size_t jobs;
   unsigned users, threads;
   unsigned asleep; /* threads in a job that was not ready */
   bool over;
@@ -43,6 +48,7 @@ static void append(thread_pool *pool, clb__job *job) {
   job->next = NULL;
   *pool->last = job;
   pool->last = &job->next;
+  pool->jobs++;
 }
 
 static clb__job *take(thread_pool *pool) {
@@ -53,6 +59,7 @@ static clb__job *take(thread_pool *pool) {
   pool->first = job->next;
   if (pool->first == NULL)
     pool->last = &pool->first;
+  pool->jobs--;
   return job;
 }
 
@@ -184,9 +191,29 @@ void clb__pool_leave(void) {
       pthread_join(thread[i], NULL);
 }
 
-void clb__pool_run(clb__job *job) {
+/* Ends the first job if nobody wants it; with the lock held before and
+ * after. */
+static bool end_unwanted(thread_pool *pool) {
+  clb__job *job = pool->first;
+
+  if (pool->jobs <= BACKLOG || job->wanted(job))
+    return false;
+  (void)take(pool);
+  pthread_mutex_unlock(&lock);
+  job->run(job);
   pthread_mutex_lock(&lock);
-  append(current, job);
-  pthread_cond_signal(&current->work);
+  return true;
+}
+
+void clb__pool_run(clb__job *job) {
+  thread_pool *pool;
+  unsigned i;
+
+  pthread_mutex_lock(&lock);
+  pool = current;
+  append(pool, job);
+  pthread_cond_signal(&pool->work);
+  for (i = 0; i < HELPINGS && end_unwanted(pool); i++)
+    ;
   pthread_mutex_unlock(&lock);
 }

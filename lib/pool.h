@@ -16,6 +16,9 @@ typedef struct clb__job {
   struct clb__job *next;
   bool (*ready)(struct clb__job *job); /* run() would wait for no command of
                                           the program's; does not wait */
+  bool (*wanted)(struct clb__job *job); /* false: nobody looks any more, and
+                                           run() neither moves nor waits; does
+                                           no more than look itself */
   void (*run)(struct clb__job *job); /* frees the job, where it needs to be */
 } clb__job;
 
@@ -24,7 +27,9 @@ typedef struct clb__job {
 clb_status clb__pool_join(void);
 void clb__pool_leave(void);
 
-/* Cannot fail: the threads are there since the join. */
+/* Cannot fail: the threads are there since the join.  While many jobs are
+ * waiting, the caller runs a few that nobody wants, so that memory stays flat
+ * whoever is faster. */
 void clb__pool_run(clb__job *job);
 
 #endif

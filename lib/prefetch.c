@@ -54,6 +54,10 @@ static bool ready(clb__job *job) {
          clb__bytes_ready(prefetch->bytes, &prefetch->port);
 }
 
+static bool wanted(clb__job *job) {
+  return atomic_load(&((prefetch_job *)job)->bytes->refs) != 1;
+}
+
 /* The pool is used from the first prefetch until the end of what the handle is
  * of. */
 static clb_status use_pool(clb_bytes *bytes) {
@@ -114,6 +118,7 @@ static clb_status start(clb_bytes *bytes, cl_event done) {
   }
   prefetch->follower.job.run = run;
   prefetch->follower.job.ready = ready;
+  prefetch->follower.job.wanted = wanted;
   prefetch->bytes = clb_bytes_retain(bytes);
   if (status == CLB_OK)
     status = clb__fetch_queue(bytes, &prefetch->follower);
@@ -132,7 +137,7 @@ clb_status clb_bytes_prefetch(clb_bytes *bytes, cl_event *done) {
   clb_status status;
 
   if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_prefetch: bytes is NULL");
   if (done != NULL && !clb__bytes_on_device(bytes))
     return clb__bytes_blame(
         bytes,
@@ -164,7 +169,7 @@ clb_status clb_bytes_wait(clb_bytes *bytes, uint64_t timeout_ns) {
   clb__error failure = {.status = CLB_OK};
 
   if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_wait: bytes is NULL");
   status = clb__fetch_wait(bytes, timeout_ns);
   if (status != CLB_OK)
     return status;

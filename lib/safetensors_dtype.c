@@ -33,6 +33,14 @@ const clb__dtype *clb__dtype_find(const char *name, size_t length) {
   return NULL;
 }
 
+void clb__dtype_names(char *text, size_t size) {
+  size_t used = 0;
+
+  for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0] && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%s",
+                             i == 0 ? "" : ", ", dtypes[i].name);
+}
+
 bool clb__dtype_length(const clb__dtype *dtype, size_t ndim,
                        const size_t *shape, uint64_t *length) {
   uint64_t bits = 1;

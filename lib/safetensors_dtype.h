@@ -26,6 +26,9 @@ const clb__dtype *clb__dtype_find(const char *name, size_t length);
 bool clb__dtype_length(const clb__dtype *dtype, size_t ndim,
                        const size_t *shape, uint64_t *length);
 
+/* "BOOL, F4, ..., U64": every name of the format. */
+void clb__dtype_names(char *text, size_t size);
+
 /* "[2, 3]", cut with "..." where size does not suffice. */
 void clb__shape_text(char *text, size_t size, size_t ndim,
                      const size_t *shape);

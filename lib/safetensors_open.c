@@ -138,7 +138,7 @@ clb_status clb_safetensors_open(const char *path, clb_safetensors **out) {
   clb_status status;
 
   if (path == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_safetensors_open: %s is NULL",
                      path == NULL ? "path" : "out");
 #ifdef WORDS_BIGENDIAN
   return clb__fail(CLB_UNSUPPORTED,
@@ -172,7 +172,7 @@ size_t clb_safetensors_count(const clb_safetensors *file) {
 clb_status clb_safetensors_tensor(const clb_safetensors *file, size_t index,
                                   clb_tensor *out) {
   if (file == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_safetensors_tensor: %s is NULL",
                      file == NULL ? "file" : "out");
   if (index >= file->header.count)
     return clb__fail(CLB_OUT_OF_RANGE, "tensor %zu of %zu", index,
@@ -186,7 +186,7 @@ clb_status clb_safetensors_find(const clb_safetensors *file, const char *name,
   const clb__entry *entry;
 
   if (file == NULL || name == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_safetensors_find: %s is NULL",
                      file == NULL ? "file" : name == NULL ? "name" : "out");
   entry = clb__header_find(&file->header, name);
   if (entry == NULL)
@@ -202,7 +202,8 @@ size_t clb_safetensors_metadata_count(const clb_safetensors *file) {
 clb_status clb_safetensors_metadata_at(const clb_safetensors *file,
                                        size_t index, clb_pair *out) {
   if (file == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "clb_safetensors_metadata_at: %s is NULL",
                      file == NULL ? "file" : "out");
   if (index >= file->header.pair_count)
     return clb__fail(CLB_OUT_OF_RANGE, "metadata pair %zu of %zu", index,

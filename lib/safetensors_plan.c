@@ -61,6 +61,9 @@ static clb_status find_shape(const clb_tensor *tensor, clb__planned *out) {
 
 static clb_status check_length(const clb__planned *planned) {
   const char *name = planned->tensor->name;
+  const char *which = planned->tensor->shape != NULL
+                          ? "shape"
+                          : "shape is NULL, and the handle's own shape";
   uint64_t length;
   char shape[128];
 
@@ -68,14 +71,14 @@ static clb_status check_length(const clb__planned *planned) {
   if (!clb__dtype_length(planned->dtype, planned->ndim, planned->shape,
                          &length))
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "tensor \"%.100s\": shape %s of %s overflows or is no "
+                     "tensor \"%.100s\": %s %s of %s overflows or is no "
                      "whole number of bytes",
-                     name, shape, planned->dtype->name);
+                     name, which, shape, planned->dtype->name);
   if (length != planned->length)
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "tensor \"%.100s\": shape %s of %s has %" PRIu64
+                     "tensor \"%.100s\": %s %s of %s has %" PRIu64
                      " bytes, the handle has %zu",
-                     name, shape, planned->dtype->name, length,
+                     name, which, shape, planned->dtype->name, length,
                      planned->length);
   return CLB_OK;
 }
@@ -95,10 +98,14 @@ static clb_status plan_tensor(const clb_tensor *tensor, size_t index,
   out->tensor = tensor;
   out->length = clb_bytes_length(tensor->bytes);
   out->dtype = clb__dtype_find(tensor->dtype, strlen(tensor->dtype));
-  if (out->dtype == NULL)
+  if (out->dtype == NULL) {
+    char names[256];
+    clb__dtype_names(names, sizeof names);
     return clb__fail(CLB_INVALID_ARGUMENT,
-                     "tensor \"%.100s\": the format has no dtype \"%.40s\"",
-                     tensor->name, tensor->dtype);
+                     "tensor \"%.100s\": the format has no dtype \"%.40s\"; it "
+                     "has %s",
+                     tensor->name, tensor->dtype, names);
+  }
   status = find_shape(tensor, out);
   return status == CLB_OK ? check_length(out) : status;
 }
@@ -197,16 +204,9 @@ static clb_status check_metadata(const clb_pair *pairs, size_t count) {
 clb_status clb__file_plan_make(const clb_tensor *tensors, size_t count,
                                const clb_save_options *options,
                                clb__file_plan *plan) {
-  clb_status status;
+  clb_status status =
+      check_metadata(options->metadata, options->metadata_count);
 
-  if (tensors == NULL && count > 0)
-    return clb__fail(CLB_INVALID_ARGUMENT, "tensors is NULL, count is %zu",
-                     count);
-  if (options->metadata == NULL && options->metadata_count > 0)
-    return clb__fail(CLB_INVALID_ARGUMENT,
-                     "metadata is NULL, metadata_count is %zu",
-                     options->metadata_count);
-  status = check_metadata(options->metadata, options->metadata_count);
   if (status == CLB_OK)
     status = plan_tensors(tensors, count, plan);
   if (status == CLB_OK)

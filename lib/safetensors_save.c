@@ -10,44 +10,23 @@
 
 #include "checked.h"
 #include "error.h"
+#include "options.h"
 #include "safetensors_plan.h"
 #include "savefile.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A save on its way; the user of the streams' sink. */
 typedef struct transfer {
   clb_sink sink; /* the caller's, or into the file */
   void *user;
   const clb_save_options *options;
+  const char *path; /* of a file; else NULL */
   uint64_t done, total; /* tensor bytes */
   bool told;            /* progress was */
   const char *stopped;  /* by whom; NULL: by nobody */
 } transfer;
-
-static clb_status read_options(const clb_save_options *from,
-                               clb_save_options *to) {
-  const clb_save_options defaults = CLB_SAVE_OPTIONS_INIT;
-  const unsigned char *bytes = (const unsigned char *)from;
-
-  *to = defaults;
-  if (from == NULL)
-    return CLB_OK;
-  if (from->struct_size < sizeof from->struct_size)
-    return clb__fail(CLB_INVALID_ARGUMENT,
-                     "the save options have struct_size %zu",
-                     from->struct_size);
-  for (size_t i = sizeof *to; i < from->struct_size; i++)
-    if (bytes[i] != 0)
-      return clb__fail(CLB_UNSUPPORTED,
-                       "byte %zu of the save options is of a later version", i);
-  memcpy(to, from,
-         from->struct_size < sizeof *to ? from->struct_size : sizeof *to);
-  return CLB_OK;
-}
 
 /* --- Streaming ------------------------------------------------------------ */
 
@@ -75,7 +54,9 @@ static int pass_on(const void *data, size_t length, void *user) {
 
 static clb_status stopped(const transfer *t) {
   return clb__fail(CLB_CANCELLED,
-                   "%s stopped the save at %" PRIu64 " of %" PRIu64 " bytes",
+                   "%s%s%s stopped the save at %" PRIu64 " of %" PRIu64
+                   " bytes",
+                   t->path == NULL ? "" : t->path, t->path == NULL ? "" : ": ",
                    t->stopped, t->done, t->total);
 }
 
@@ -109,16 +90,33 @@ static clb_status stream_all(transfer *t, const clb__file_plan *plan) {
 
 /* --- The two kinds -------------------------------------------------------- */
 
-static clb_status prepare(const clb_tensor *tensors, size_t count,
-                          const clb_save_options *from,
+static clb_status check_lists(const char *call, const clb_tensor *tensors,
+                              size_t count, const clb_save_options *options) {
+  if (tensors == NULL && count > 0)
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "%s: count is %zu, and tensors is NULL", call, count);
+  if (options->metadata == NULL && options->metadata_count > 0)
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "%s: metadata_count is %zu, and metadata is NULL", call,
+                     options->metadata_count);
+  return CLB_OK;
+}
+
+static clb_status prepare(const char *call, const clb_tensor *tensors,
+                          size_t count, const clb_save_options *from,
                           clb_save_options *options, clb__file_plan *plan) {
-  clb_status status;
+  clb_status status = CLB_OK;
 
 #ifdef WORDS_BIGENDIAN
   return clb__fail(CLB_UNSUPPORTED,
                    "safetensors files are little-endian, this host is not");
 #endif
-  status = read_options(from, options);
+  *options = (clb_save_options)CLB_SAVE_OPTIONS_INIT;
+  if (from != NULL)
+    status = clb__options_read(from, options, sizeof *options,
+                               "CLB_SAVE_OPTIONS_INIT");
+  if (status == CLB_OK)
+    status = check_lists(call, tensors, count, options);
   if (status == CLB_OK)
     status = clb__file_plan_make(tensors, count, options, plan);
   return status;
@@ -133,8 +131,10 @@ clb_status clb_safetensors_write(clb_sink sink, void *user,
   clb_status status;
 
   if (sink == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "sink is NULL");
-  status = prepare(tensors, count, options, &known, &plan);
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "clb_safetensors_write: sink is NULL");
+  status = prepare("clb_safetensors_write", tensors, count, options, &known,
+                   &plan);
   if (status == CLB_OK)
     status = stream_all(&t, &plan);
   clb__file_plan_free(&plan);
@@ -158,7 +158,10 @@ static int to_file(const void *data, size_t length, void *user) {
 static clb_status save_plan(const char *path, const clb__file_plan *plan,
                             const clb_save_options *options) {
   file_sink to = {.err = 0};
-  transfer t = {.sink = to_file, .user = &to, .options = options};
+  transfer t = {.sink = to_file,
+                .user = &to,
+                .options = options,
+                .path = path};
   bool durable = options->durable != 0;
   uint64_t size = UINT64_MAX; /* refused, as too large a sum is */
   clb_status status;
@@ -186,8 +189,10 @@ clb_status clb_safetensors_save(const char *path, const clb_tensor *tensors,
   clb_status status;
 
   if (path == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "path is NULL");
-  status = prepare(tensors, count, options, &known, &plan);
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "clb_safetensors_save: path is NULL");
+  status = prepare("clb_safetensors_save", tensors, count, options, &known,
+                   &plan);
   if (status == CLB_OK)
     status = save_plan(path, &plan, &known);
   clb__file_plan_free(&plan);

@@ -82,8 +82,7 @@ static clb_status open_directory(clb__savefile *file, bool durable) {
   free(directory);
   if (file->directory < 0)
     return clb__fail_errno(CLB_IO_ERROR, errno,
-                           "%s: cannot open the directory of %s", file->given,
-                           file->path);
+                           "%s: cannot open its directory", file->given);
   return CLB_OK;
 }
 

@@ -35,7 +35,7 @@ clb_status clb_bytes_snapshot(clb_bytes *bytes) {
   clb_status status;
 
   if (bytes == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "bytes is NULL");
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_snapshot: bytes is NULL");
   if (bytes->edited)
     return clb__bytes_blame(
         bytes,

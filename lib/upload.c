@@ -66,8 +66,7 @@ static clb_status shape_of(const clb_context *context, const clb_layout *layout,
                  layout->strides != NULL ? layout->strides : packed,
                  layout->elem_size, origin + layout->offset);
   if (!clb__form_apart(&to->form))
-    return clb__fail(CLB_INVALID_LAYOUT,
-                     "layout: a destination's elements may not share bytes");
+    return clb__layout_overlaps(layout);
   return CLB_OK;
 }
 
@@ -130,7 +129,7 @@ clb_status clb_bytes_upload(clb_bytes *bytes, clb_context *context, cl_mem dst,
   clb_status status;
 
   if (bytes == NULL || context == NULL || dst == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_upload: %s is NULL",
                      bytes == NULL     ? "bytes"
                      : context == NULL ? "context"
                                        : "dst");
@@ -139,7 +138,7 @@ clb_status clb_bytes_upload(clb_bytes *bytes, clb_context *context, cl_mem dst,
     status = shape_of(context, layout, origin, size, &to);
     if (status == CLB_OK && to.length != bytes->length)
       status = clb__fail(CLB_INVALID_ARGUMENT,
-                         "%zu bytes do not fill a destination of %zu",
+                         "%zu bytes, but the destination has %zu",
                          bytes->length, to.length);
     if (status == CLB_OK && to.length > 0)
       status = shares_root(bytes, &to) ? put_from_copy(bytes, &to)

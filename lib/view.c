@@ -26,7 +26,7 @@ clb_status clb_bytes_view(clb_bytes *bytes, size_t start, size_t end,
   clb_status status;
 
   if (bytes == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_view: %s is NULL",
                      bytes == NULL ? "bytes" : "out");
   status = clb__bytes_range(bytes, start, end);
   return status == CLB_OK ? clb__bytes_derive(bytes, change_range, &how,
@@ -62,12 +62,13 @@ clb_status clb_bytes_split(clb_bytes *bytes, size_t at, clb_split how,
   clb_status status;
 
   if (bytes == NULL || left == NULL || right == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_split: %s is NULL",
                      bytes == NULL  ? "bytes"
                      : left == NULL ? "left"
                                     : "right");
   if (how != CLB_SPLIT_SHARED && how != CLB_SPLIT_OWNED)
-    return clb__fail(CLB_INVALID_ARGUMENT, "no such split: %d", (int)how);
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_split: no such split: %d",
+                     (int)how);
   status = clb_bytes_view(bytes, 0, at, &a);
   if (status == CLB_OK)
     status = clb_bytes_view(bytes, at, bytes->length, &b);
@@ -96,7 +97,7 @@ static bool change_nothing(const clb__region *from, const void *how,
 
 clb_status clb_bytes_clone(clb_bytes *bytes, clb_bytes **out) {
   if (bytes == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_clone: %s is NULL",
                      bytes == NULL ? "bytes" : "out");
   return clb__bytes_derive(bytes, change_nothing, NULL, bytes->length, out);
 }
@@ -145,7 +146,7 @@ clb_status clb_bytes_slice(clb_bytes *bytes, const size_t *start,
   size_t d, length;
 
   if (bytes == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_slice: %s is NULL",
                      bytes == NULL ? "bytes" : "out");
   if (bytes->at.windowed)
     return clb__bytes_blame(
@@ -198,7 +199,7 @@ clb_status clb_bytes_reshape(clb_bytes *bytes, size_t ndim, const size_t *shape,
   size_t length;
 
   if (bytes == NULL || out == NULL)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s is NULL",
+    return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_reshape: %s is NULL",
                      bytes == NULL ? "bytes" : "out");
   status = clb__layout_check(&packed, SIZE_MAX, &length);
   if (status == CLB_OK && length != bytes->length)

@@ -33,6 +33,9 @@ fi
 memcheck="valgrind --quiet --error-exitcode=99 --leak-check=full"
 memcheck="$memcheck --show-leak-kinds=definite --errors-for-leak-kinds=definite"
 memcheck="$memcheck --suppressions=$top/tests/valgrind.supp"
+# Thousands of random sequences would take an hour.
+CLBYTES_TEST_SEQUENCES=${CLBYTES_TEST_SEQUENCES:-500}
+export CLBYTES_TEST_SEQUENCES
 # A test's own time limit is for a bare processor.
 CK_TIMEOUT_MULTIPLIER=30
 export CK_TIMEOUT_MULTIPLIER

@@ -28,8 +28,11 @@ static cl_mem open_buffer, hidden_buffer;
 static unsigned char *data;     /* what is in both */
 static unsigned char *expected; /* the logical bytes of the scenario */
 static size_t length;           /* of them */
-static char directory[32];
-static char path[sizeof directory + sizeof "/saved.safetensors"];
+
+#define SAVED "saved.safetensors"
+
+static char directory[32]; /* of the program */
+static char path[sizeof directory + sizeof "/" SAVED];
 
 /* --- The accesses -------------------------------------------------------- */
 
@@ -304,14 +307,10 @@ static void setup(void) {
   open_buffer = fixture_buffer(CL_MEM_READ_WRITE, data, SIZE);
   hidden_buffer =
       fixture_buffer(CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS, data, SIZE);
-  snprintf(directory, sizeof directory, "/tmp/clbytes-faults-XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(directory));
-  snprintf(path, sizeof path, "%s/saved.safetensors", directory);
 }
 
 static void teardown(void) {
   unlink(path);
-  rmdir(directory);
   ck_cl(clReleaseMemObject(open_buffer));
   ck_cl(clReleaseMemObject(hidden_buffer));
   fault_teardown();
@@ -342,6 +341,26 @@ void job_begin(struct job *job, const struct scenario *scenario) {
   length = walk_length(scenario->layout);
   expected = scenario->traits & UPLOADS ? fixture_bytes(length, 2)
                                         : walk(scenario->layout, data);
+}
+
+int jobs_main(Suite *suite) {
+  char scratch[sizeof path + sizeof "..clbytes-tmp"];
+  int result;
+
+  snprintf(directory, sizeof directory, "/tmp/clbytes-faults-XXXXXX");
+  if (mkdtemp(directory) == NULL) {
+    perror(directory);
+    return 99;
+  }
+  snprintf(path, sizeof path, "%s/" SAVED, directory);
+  snprintf(scratch, sizeof scratch, "%s/." SAVED ".clbytes-tmp", directory);
+  result = fault_main(suite);
+  /* A test that failed has no teardown. */
+  unlink(path);
+  unlink(scratch);
+  if (rmdir(directory) != 0)
+    perror(directory);
+  return result;
 }
 
 TCase *jobs_case(Suite *suite, const char *name, double seconds) {

@@ -55,7 +55,10 @@ struct scenario {
 extern const struct scenario scenarios[];
 extern const int scenario_count;
 
-/* A case with fault_setup(), buffers and a directory of its own. */
+/* fault_main() with a directory for what is saved; none stays. */
+int jobs_main(Suite *suite);
+
+/* A case with fault_setup() and buffers. */
 TCase *jobs_case(Suite *suite, const char *name, double seconds);
 
 void job_begin(struct job *job, const struct scenario *scenario);

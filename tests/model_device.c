@@ -34,22 +34,26 @@ void op_snapshot(void)
 void op_prefetch(void)
 {
   struct model_handle *h = run_pick();
-  bool with_event = run_chance(2) && h->done == NULL;
+  bool with_event = run_chance(2) && h->done == NULL, started;
   cl_event done = NULL;
 
-  if (!run.threads)
+  /* Of the library's own memory nobody could tell who holds on to it. */
+  if (!run.threads || (h->store->kind == MODEL_COPIED && !model_on_host(h)))
     return;
   run_trace("\n  prefetch(#%d%s)", h->number, with_event ? ", event" : "");
   if (with_event && h->store->kind != MODEL_DEVICE) {
     run_expect(clb_bytes_prefetch(h->bytes, &done), CLB_UNSUPPORTED);
     return;
   }
-  run_reads_unknown();
+  started = h->length > 0 && (h->flying || !model_on_host(h));
+  if (started)
+    run_reads_unknown();
   run_expect(clb_bytes_prefetch(h->bytes, with_event ? &done : NULL), CLB_OK);
   if (with_event && done == NULL)
     run_wrong("no event");
   h->done = with_event ? done : h->done;
-  h->flying = h->prefetched = true;
+  h->prefetched |= started;
+  h->flying = true;
   model_bring(h);
 }
 
@@ -72,6 +76,14 @@ void op_wait(void)
 
 /* --- For kernels --------------------------------------------------------- */
 
+static bool is_the_programs(cl_mem mem)
+{
+  for (int i = 0; i < RUN_BUFFERS; i++)
+    if (run.stores[i]->buffer == mem)
+      return true;
+  return false;
+}
+
 /* What it says of the program's buffer, by OpenCL's own word. */
 static void check_where(const struct model_handle *h, cl_mem mem,
                         size_t offset)
@@ -81,10 +93,13 @@ static void check_where(const struct model_handle *h, cl_mem mem,
   size_t origin = 0, size = 0;
   bool sub = h->length < store->size && h->source.at[0] % run.align == 0;
 
-  if (store->buffer == NULL)
-    return;
   ck_cl(clGetMemObjectInfo(mem, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof root,
                            &root, NULL));
+  if (store->buffer == NULL) {
+    if (is_the_programs(root != NULL ? root : mem))
+      run_wrong("a snapshot is in the program's buffer");
+    return;
+  }
   ck_cl(clGetMemObjectInfo(mem, CL_MEM_OFFSET, sizeof origin, &origin, NULL));
   ck_cl(clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof size, &size, NULL));
   if ((root != NULL) != sub || (sub ? root : mem) != store->buffer)

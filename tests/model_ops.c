@@ -298,6 +298,21 @@ static void edit(struct model_handle *h, unsigned char *data)
   }
 }
 
+/* The thread of a prefetch holds on to a handle a moment longer than the
+ * program, and till then what it shares is shared. */
+static void wait_for_ghost(struct model_handle *h)
+{
+  void *data;
+
+  if (!model_haunted(h))
+    return;
+  RUN_SOON(clb_bytes_write(h->bytes, CLB_NO_COPY, &data) != CLB_WOULD_COPY);
+  if (h->copy != NULL)
+    h->copy->haunted = false;
+  else
+    h->store->haunted = false;
+}
+
 void op_write(void)
 {
   struct model_handle *h = run_pick();
@@ -313,26 +328,23 @@ void op_write(void)
   if (run_chance(30))
     run_expect(clb_bytes_write(h->bytes, CLB_MAP, &data),
                CLB_INVALID_ARGUMENT);
+  if (model_on_host(h) && model_alone(h))
+    wait_for_ghost(h);
   status = clb_bytes_write(h->bytes, access, &data);
   if (h->length == 0) {
     run_expect(status, CLB_OK);
     return;
   }
-  if (access == CLB_NO_COPY) {
-    bool would = !model_on_host(h) || !model_alone(h);
-
-    if (would ? (run_expect(status, CLB_WOULD_COPY), true)
-              : !run_expect_or(status, CLB_OK,
-                               model_haunted(h) ? CLB_WOULD_COPY : CLB_OK))
-      return;
+  if (access == CLB_NO_COPY && (!model_on_host(h) || !model_alone(h))) {
+    run_expect(status, CLB_WOULD_COPY);
+    return;
   }
   run_expect(status, CLB_OK);
   if (h->flying)
     run_landed(h);
   run_reads(model_asks_device(h));
   model_bring(h);
-  if (!model_alone(h) || (h->copy == NULL && model_haunted(h) &&
-                          data != atomic_load(&h->store->memory)))
+  if (!model_alone(h))
     model_separate(h);
   model_end_mapping(h);
   model_end_base(h);

@@ -7,6 +7,8 @@
 
 #include "model.h"
 
+#include <sched.h>
+
 enum { RUN_LIVE = 12, RUN_BUFFERS = 3, RUN_STORES = 128, RUN_CONTEXTS = 3 };
 
 struct run {
@@ -22,7 +24,8 @@ struct run {
   size_t count;
   struct model_store *stores[RUN_STORES]; /* the program's buffers first */
   size_t store_count;
-  int serial;
+  int serial; /* number of the last handle made */
+  int picked; /* of the last one used */
   bool listed; /* a handle of this sequence waits for a list alone */
   bool reads_known;
   uint64_t reads; /* that stats should count */
@@ -60,6 +63,19 @@ __attribute__((noreturn));
 void run_expect(clb_status status, clb_status expected);
 bool run_expect_or(clb_status status, clb_status expected, clb_status other);
 
+/* Waits for what threads and drivers let go of a moment late. */
+#define RUN_SOON(condition)                                                   \
+  do {                                                                        \
+    double end_ = 0;                                                          \
+    while (!(condition)) {                                                    \
+      if (end_ == 0)                                                          \
+        end_ = fixture_seconds() + 20;                                        \
+      else if (fixture_seconds() > end_)                                      \
+        run_wrong("after 20 s not yet %s", #condition);                       \
+      sched_yield();                                                          \
+    }                                                                         \
+  } while (0)
+
 /* The same bytes as a handle's. */
 void run_same(const void *got, const unsigned char *expected, size_t length,
               const char *what);
@@ -73,7 +89,7 @@ struct model_handle *run_put(const struct model_handle *made,
                              clb_bytes *bytes);
 void run_release(size_t index);
 
-/* A random handle; there is one. */
+/* A random handle, often the one of the operation before; there is one. */
 struct model_handle *run_pick(void);
 
 /* Prefetches: waits for a handle's, which has ended then. */
@@ -84,7 +100,7 @@ void run_landed(struct model_handle *h);
 void run_reads(unsigned accesses);
 void run_reads_unknown(void);
 
-/* --- Operations (model_make.c, model_ops.c, model_device.c) -------------- */
+/* --- Operations (model_make.c, _derive.c, _ops.c, _device.c) ------------- */
 
 void make_on_buffer(void);
 void make_on_file(void);
@@ -117,7 +133,8 @@ void op_buffer(void);
 void op_upload(void);
 void op_raw_write(void);
 
-/* The file that make_on_file() reads. */
+/* The file that make_on_file() reads; of the program that runs the test, which
+ * lives on where that dies. */
 void make_file_open(void);
 void make_file_close(void);
 

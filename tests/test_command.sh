@@ -66,6 +66,21 @@ complains() {
   grep -q '^clbytes: ' "$work/err" || fail "$what: no 'clbytes: ' on stderr"
 }
 
+# The only line of err names the file once, and says what.
+once() {
+  complains
+  checks=$((checks + 1))
+  test "$(grep -o -F -e "$1:" "$work/err" | wc -l)" -eq 1 ||
+    fail "$what: not once: $1"
+}
+
+# tells TEXT FILE: all of err is FILE and TEXT.
+tells() {
+  checks=$((checks + 1))
+  test "$(cat "$work/err")" = "clbytes: $2: $1" ||
+    fail "$what: stderr is not '$2: $1'"
+}
+
 # json EXPRESSION: true of d, the document in out.  By python3 if it is there.
 json() {
   test -n "$python" || return 0
@@ -165,6 +180,23 @@ says out 'clbytes '
 says out 'library '
 run 0 'short version' -V
 
+# A size that cannot be is told before any device is looked at.
+sizes_of() {
+  run 2 "$1 --chunk 100" "$@" --chunk 100
+  says err 'clbytes: --chunk 100: at least 4096'
+  run 2 "$1 --chunk 4KB" "$@" --chunk 4KB
+  says err 'clbytes: --chunk 4000: at least 4096'
+  run 2 "$1 --staging 100" "$@" --staging 100
+  says err 'clbytes: --staging 100: at least 4096'
+  run 2 "$1, a chunk beyond the staging" "$@" --chunk 1M --staging 64K
+  says err 'clbytes: --staging 65536: at least 1048576, the chunk'
+}
+OCL_ICD_VENDORS_before=$OCL_ICD_VENDORS
+OCL_ICD_VENDORS=$work/missing
+sizes_of devices
+sizes_of copy "$good" "$work/none"
+OCL_ICD_VENDORS=$OCL_ICD_VENDORS_before
+
 # --- inspect --------------------------------------------------------------------
 
 run 0 'inspect' inspect "$good"
@@ -235,16 +267,16 @@ says out "$(printf 'gr\303\266\303\237e')"
 
 run 3 'a file that is not there' inspect "$work/missing"
 complains
-says err "$work/missing"
+tells 'No such file or directory' "$work/missing"
 silent out
 run 3 'a folder' inspect "$work"
-complains
+tells 'not a regular file' "$work"
 printf 'short' >"$work/short"
 run 3 'a file of five bytes' inspect "$work/short"
-complains
+once "$work/short"
 printf '\010\0\0\0\0\0\0\0not json' >"$work/junk"
 run 3 'a header that is not JSON' inspect "$work/junk"
-complains
+once "$work/junk"
 
 if test -c /dev/full; then
   what='a full disk'
@@ -323,17 +355,53 @@ with '"pt"' '"tf"'
 run 0 'verify metadata' verify "$good" "$work/edited"
 says out 'note: metadata differs, first in "format"'
 run 3 'verify a file that is not there' verify "$good" "$work/missing"
-complains
+tells 'No such file or directory' "$work/missing"
 run 3 'verify a file that is not there, first' verify "$work/missing" "$good"
-complains
+tells 'No such file or directory' "$work/missing"
 run 3 'verify a file cut short' verify "$good" "$work/short"
 complains
-run 0 'verify shows how far it is' verify "$good" "$good"
-says err 'verify 100%'
+run 0 'a short verify shows no progress' verify "$good" "$good"
+silent err
 run 0 'verify --quiet' verify --quiet "$good" "$good"
 silent err
-run 0 'verify -q' verify -q "$good" "$good"
+silent out
+run 0 'verify -q, other metadata' verify -q "$good" "$work/reordered"
 silent err
+silent out
+run 1 'verify -q, a difference' verify -q "$good" "$plain"
+says out 'alone'
+
+# --- A target that cannot be ------------------------------------------------------
+# Told before any device is looked at.
+
+OCL_ICD_VENDORS=$work/missing
+run 3 'copy of a file that is not there' copy "$work/missing" "$work/none"
+tells 'No such file or directory' "$work/missing"
+run 3 'copy of junk' copy "$work/junk" "$work/none"
+once "$work/junk"
+run 3 'copy into a folder that is not there' copy "$good" "$work/missing/out"
+tells 'cannot open its directory: No such file or directory' "$work/missing/out"
+run 3 'copy into a file' copy "$good" "$plain/out"
+once "$plain/out"
+run 3 'copy onto a folder' copy "$good" "$work"
+tells 'not a regular file' "$work"
+run 3 'copy onto a name with a slash' copy "$good" "$work/new/"
+once "$work/new/"
+run 3 'copy onto nothing' copy "$good" ''
+complains
+run 3 'copy onto a device' copy "$good" /dev/null
+tells 'not a regular file' /dev/null
+mkdir "$work/closed"
+chmod a-w "$work/closed"
+if ! test -w "$work/closed"; then
+  run 3 'copy into a closed folder' copy "$good" "$work/closed/out"
+  tells 'cannot write in its directory: Permission denied' "$work/closed/out"
+fi
+if test -d /proc/self && ! test -w /proc/self/fdinfo; then
+  run 3 'copy into a file system without files' copy "$good" /proc/self/fdinfo/x
+  once /proc/self/fdinfo/x
+fi
+OCL_ICD_VENDORS=$OCL_ICD_VENDORS_before
 
 # --- With a device --------------------------------------------------------------
 
@@ -372,7 +440,6 @@ json '[p["index"] for p in d["devices"]] == list(range(len(d["devices"])))'
 json 'd["devices"][0]["sub_buffer_alignment"] >= 1'
 run 0 'devices --chunk --staging' devices --chunk 64K --staging 1M
 says out ' 4194304 bytes, 64 chunks'
-run 2 'devices --chunk beyond --staging' devices --chunk 1M --staging 64K
 
 copy=$work/copy.safetensors
 run 0 'copy' copy --device "$platform" "$good" "$copy"
@@ -380,8 +447,7 @@ for text in "$platform" tensors bytes upload save 'staging peak' 'GB/s' \
   'host memory grown by'; do
   says out "$text"
 done
-says err 'upload 100%'
-says err 'save 100%'
+silent err
 run 0 'the copy is the same' verify "$good" "$copy"
 says out 'equal: 4 tensors, 29 bytes'
 lacks out 'note:'
@@ -405,6 +471,9 @@ run 0 'copy by index' copy --device 0 "$good" "$copy"
 run 0 'copy by default' copy "$good" "$copy"
 upper=$(echo "$platform" | tr '[:lower:]' '[:upper:]')
 run 0 'copy by a name in capitals' copy --device "$upper" "$good" "$copy"
+if test "$platform" = 'Portable Computing Language'; then
+  run 0 'copy by the suffix of the platform' copy -d pocl "$good" "$copy"
+fi
 run 0 'the last copy is the same' verify "$good" "$copy"
 run 3 'no such device' copy --device frobnicate "$good" "$work/none"
 says err "no device matches 'frobnicate'"
@@ -425,15 +494,6 @@ if grep -q 'device 1: ' "$work/out" && test "$platform" = \
 fi
 unset POCL_DEVICES
 
-run 3 'copy of a file that is not there' copy "$work/missing" "$work/none"
-complains
-run 3 'copy of junk' copy "$work/junk" "$work/none"
-complains
-run 3 'copy into a folder that is not there' copy "$good" "$work/missing/out"
-complains
-says err "$work/missing"
-run 3 'copy onto a folder' copy "$good" "$work"
-complains
 checks=$((checks + 1))
 test -e "$work/none" && fail 'a refused copy left a file'
 run 0 'copy without tensors' copy "$work/none.safetensors" "$copy"
@@ -463,12 +523,7 @@ done
 for size in 1g 1GiB 64m 64MB 1T; do
   run 0 "copy --staging $size" copy -q --staging "$size" "$good" "$copy"
 done
-run 2 'a chunk beyond the staging' copy --chunk 8M --staging 4M "$good" "$copy"
-complains
-run 2 'a chunk of one byte' copy --chunk 1 "$good" "$copy"
-complains
 run 0 'KiB is 1024' copy --chunk 4KiB "$good" "$copy"
-run 2 'KB is 1000, less than a chunk may have' copy --chunk 4KB "$good" "$copy"
 
 # Larger than any device's memory; nearly all of it is a hole.
 huge=$work/huge.safetensors
@@ -480,6 +535,29 @@ if dd if=/dev/null of="$huge" bs=1 seek=$((header + 1099511627776)) \
   2>/dev/null; then
   run 3 'a tensor larger than the device' copy "$huge" "$work/none"
   says err "tensor 'w' has 1099511627776 bytes"
+fi
+rm -f "$huge"
+
+# A file system that has less room than the model needs, where this user may
+# mount one.
+mkdir "$work/disk"
+small_disk() {
+  unshare -rm sh -c 'mount -t tmpfs -o size=1m none "$0" && exec "$@"' \
+    "$work/disk" "$@" 2>"$work/err" >"$work/out" </dev/null
+}
+make_file "$huge" \
+  '{"w":{"dtype":"U8","shape":[2097152],"data_offsets":[0,2097152]}}' </dev/null
+dd if=/dev/null of="$huge" bs=1 seek=$(($(wc -c <"$huge") + 2097152)) 2>/dev/null
+if small_disk true 2>/dev/null; then
+  what='a model larger than the disk has room'
+  checks=$((checks + 1))
+  small_disk "$command" copy "$huge" "$work/disk/out"
+  test $? -eq 3 || fail "$what: it does not fail"
+  tells 'no room for 2097152 bytes: its file system has 1048576 free' \
+    "$work/disk/out"
+  what='a model that the disk has room for'
+  small_disk "$command" copy "$good" "$work/disk/out" ||
+    fail "$what: it fails"
 fi
 rm -f "$huge"
 
@@ -521,6 +599,24 @@ for signal in INT TERM; do
   scratch_is_there && fail "$what: a scratch file stays"
   cmp -s "$good" "$work/target" || fail "$what: the old file is not whole"
 done
+
+# Work that takes a second shows how far it is, here because it is stopped.
+what='a long copy shows progress'
+checks=$((checks + 1))
+tries=0
+while ! grep -q 'save 100%' "$work/err" && test $tries -lt 5; do
+  tries=$((tries + 1))
+  "$command" copy --chunk 4K --staging 16K "$long" "$work/target" \
+    >"$work/out" 2>"$work/err" &
+  child=$!
+  while ! scratch_is_there && kill -0 $child 2>/dev/null; do
+    :
+  done
+  kill -STOP $child 2>/dev/null && sleep 1.1
+  kill -CONT $child 2>/dev/null
+  wait $child
+done
+says err 'save 100%'
 rm -f "$long"
 
 # Standard descriptors that are closed must not lead into the file that is

@@ -410,5 +410,5 @@ int main(void) {
   Suite *suite = suite_create("fault facts");
 
   add_tests(suite);
-  return fault_main(suite);
+  return jobs_main(suite);
 }

@@ -294,5 +294,5 @@ int main(void) {
   Suite *suite = suite_create("faults");
 
   add_tests(suite);
-  return fault_main(suite);
+  return jobs_main(suite);
 }

@@ -322,6 +322,20 @@ for page in $manual; do
   done
 done
 
+# --- The types of the format ----------------------------------------------------
+
+sed -n 's/^ *{"/{"/; s/{"\([A-Z0-9_]*\)", *\([0-9]*\)},* */\1 \2\
+/gp' "$srcdir/lib/safetensors_dtype.c" | grep . >"$tmp/types.library"
+sed -n 's/^\.It \([A-Z].* Ta\)/\1/p' "$man/clb_safetensors_save.3" |
+  awk -F ' Ta ' '{ for (i = 1; i < NF; i += 2) print $i, $(i + 1) }' \
+    >"$tmp/types.page"
+lacks "$tmp/types.library" "$tmp/types.page" >"$tmp/types.missing"
+lacks "$tmp/types.page" "$tmp/types.library" >>"$tmp/types.missing"
+if test -s "$tmp/types.missing" || ! test -s "$tmp/types.page"; then
+  cat "$tmp/types.missing"
+  fail "the types in clb_safetensors_save.3 are not the library's"
+fi
+
 # --- The language -------------------------------------------------------------
 
 if command -v mandoc >/dev/null 2>&1; then

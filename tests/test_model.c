@@ -84,13 +84,15 @@ int main(void)
 
   first_seed = fixture_number("CLBYTES_TEST_SEED",
                               (uint64_t)time(NULL) * 1000000);
-  sequences = fixture_number("CLBYTES_TEST_SEQUENCES", 20000);
+  sequences = fixture_number("CLBYTES_TEST_SEQUENCES", 10000);
   printf("CLBYTES_TEST_SEED=%ju\n", (uintmax_t)first_seed);
   fflush(stdout);
   run_trace_open();
+  make_file_open();
   tcase_add_test(all, random_sequences_are_what_the_model_says);
   result = fixture_main(suite, FIXTURE_DEVICE);
   if (result == 1)
     run_trace_print();
+  make_file_close();
   return result;
 }

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 enum { THREADS = 32, SIZE = 200000, PART = 5000 };
@@ -263,6 +264,7 @@ static void fail_with_a_label(struct worker *worker)
   for (int i = 0; i < 1000; i++) {
     EXPECT(worker, clb_bytes_copy_into(bytes, SIZE, &byte, 1) ==
                        CLB_OUT_OF_RANGE);
+    sched_yield(); /* another thread's failure in between */
     EXPECT(worker, strstr(clb_error_message(), label) != NULL);
   }
   clb_bytes_release(bytes);
@@ -416,6 +418,39 @@ START_TEST(the_librarys_threads_end_with_the_last_context)
 }
 END_TEST
 
+/* --- Prefetches ---------------------------------------------------------- */
+
+/* The second one found the first under way; after an evict it must not begin
+ * its own. */
+START_TEST(an_evict_ends_each_prefetch_of_before)
+{
+  clb_bytes *bytes = NULL;
+  const void *data;
+
+  FIXTURE_NEEDS_THREADS();
+  ck_ok(clb_bytes_from_buffer(contexts[0], buffers[0], NULL, &bytes));
+  for (int i = 0; i < 300; i++) {
+    cl_event done = NULL;
+    void *copy = NULL;
+    size_t length;
+
+    ck_ok(clb_bytes_prefetch(bytes, NULL));
+    ck_ok(clb_bytes_prefetch(bytes, &done));
+    if (i % 2 == 0) {
+      ck_ok(clb_bytes_evict(bytes));
+    } else {
+      ck_ok(clb_bytes_detach(bytes, &copy, &length));
+      ck_bytes(copy, contents[0], SIZE);
+      clb_free(copy);
+    }
+    ck_cl(clWaitForEvents(1, &done));
+    ck_cl(clReleaseEvent(done));
+    ck_status(clb_bytes_read(bytes, CLB_NO_COPY, &data), CLB_WOULD_COPY);
+  }
+  clb_bytes_release(bytes);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("threads");
@@ -430,5 +465,6 @@ int main(void)
   tcase_add_test(all, contexts_are_made_and_released_side_by_side);
   tcase_add_test(all, uploads_side_by_side_keep_to_their_regions);
   tcase_add_test(all, the_librarys_threads_end_with_the_last_context);
+  tcase_add_test(all, an_evict_ends_each_prefetch_of_before);
   return fixture_main(suite, FIXTURE_DEVICE);
 }

@@ -55,18 +55,23 @@ static const struct {
 } option_texts[] = {
     {TAKES_DEVICE, "device",
      "  -d, --device N|NAME  the device of index N, or with NAME in its name\n"
-     "                       or its platform's; default: the first GPU, else\n"
-     "                       device 0\n"},
+     "                       or its platform's, vendor's or version's;\n"
+     "                       default: the first GPU, else device 0\n"},
     {TAKES_STAGING, "staging",
      "      --staging SIZE   most pinned host memory at once, such as 64M\n"},
     {TAKES_CHUNK, "chunk",
      "      --chunk SIZE     bytes of one transfer, such as 4M; at least 4K\n"},
     {TAKES_DURABLE, "durable",
      "      --durable        return when the file is on the disk\n"},
-    {TAKES_QUIET, "quiet", "  -q, --quiet          show no progress\n"},
+    {TAKES_QUIET, "quiet",
+     "  -q, --quiet          show no progress; verify: print differences\n"
+     "                       alone\n"},
     {TAKES_JSON, "json", "      --json           write JSON\n"},
 };
 enum { OPTIONS = sizeof(option_texts) / sizeof(option_texts[0]) };
+
+/* Bytes that a chunk has at least: clb_context_options.chunk_size. */
+enum { LEAST_CHUNK = 4096 };
 
 enum { OPTION_STAGING = 256, OPTION_CHUNK, OPTION_DURABLE, OPTION_JSON };
 
@@ -198,6 +203,23 @@ static const struct command *find_command(const char *name)
   return NULL;
 }
 
+/* Whether a chunk and the staging that has to hold it can be; says what not. */
+static bool sizes_suit(const struct tool_options *options)
+{
+  size_t chunk = options->chunk != 0 ? options->chunk : LEAST_CHUNK;
+
+  if (chunk < LEAST_CHUNK) {
+    tool_error("--chunk %zu: at least %d", chunk, LEAST_CHUNK);
+    return false;
+  }
+  if (options->staging != 0 && options->staging < chunk) {
+    tool_error("--staging %zu: at least %zu%s", options->staging, chunk,
+               options->chunk != 0 ? ", the chunk" : "");
+    return false;
+  }
+  return true;
+}
+
 /* Whether the command takes what was given; says what not. */
 static bool suits(const struct command *command, const struct request *request,
                   int operand_count)
@@ -216,7 +238,7 @@ static bool suits(const struct command *command, const struct request *request,
       tool_error("%s takes %s", command->name, command->operands);
     return false;
   }
-  return true;
+  return sizes_suit(&request->options);
 }
 
 static int run(int argc, char **argv)

@@ -9,6 +9,7 @@
 #include "json.h"
 #include "progress.h"
 #include "report.h"
+#include "target.h"
 #include "tool.h"
 
 #include <clbytes/safetensors.h>
@@ -278,8 +279,12 @@ static void print_figures(const struct copy *copy, const clb_stats *stats)
          tool_size_text(copy->bytes, text));
   print_phase(copy, "upload", &copy->upload);
   print_phase(copy, "save", &copy->save);
-  printf("%-14s %" PRIu64 " (%s)\n", "staging peak", stats->staging_peak,
-         tool_size_text(stats->staging_peak, text));
+  if (stats->staging_peak == 0)
+    printf("%-14s none needed: the memory was mapped in place\n",
+           "staging peak");
+  else
+    printf("%-14s %" PRIu64 " (%s)\n", "staging peak", stats->staging_peak,
+           tool_size_text(stats->staging_peak, text));
 }
 
 static void print_phase_json(struct tool_json *json, const struct copy *copy,
@@ -354,12 +359,17 @@ int tool_cmd_copy(const struct tool_options *options, char **operands)
   char why[TOOL_WHY];
   int result = open_input(&copy, operands[0]);
 
+  /* A target that cannot be written is refused before anything is moved. */
+  if (result == TOOL_OK)
+    result = tool_target_check(operands[1]);
   if (result == TOOL_OK)
     result = tool_device_list_make(&list);
   if (result == TOOL_OK)
     result = tool_device_choose(&list, options->device, &copy.device);
   if (result == TOOL_OK)
     result = check_size(&copy);
+  if (result == TOOL_OK)
+    result = tool_target_check_room(operands[1], copy.bytes);
   if (result == TOOL_OK) {
     result = tool_session_open(copy.device, options, why, &copy.session);
     if (result != TOOL_OK)

@@ -285,10 +285,10 @@ int tool_cmd_verify(const struct tool_options *options, char **operands)
     result = compare_contents(&pair);
     tool_progress_end(&pair.progress);
   }
-  if (result == TOOL_OK)
+  if (result == TOOL_OK && !options->quiet)
     printf("equal: %zu tensors, %" PRIu64 " bytes\n",
            clb_safetensors_count(pair.files[0]), pair.done);
-  if (result == TOOL_OK)
+  if (result == TOOL_OK && !options->quiet)
     result = note_metadata(&pair);
 out:
   free(pair.piece);

@@ -16,6 +16,9 @@
 /* What a loader says when it finds no platform (cl_khr_icd). */
 enum { PLATFORM_NOT_FOUND = -1001 };
 
+/* CL_PLATFORM_ICD_SUFFIX_KHR of the same extension: "POCL", "NV", ... */
+enum { PLATFORM_ICD_SUFFIX = 0x0920 };
+
 static char *copy_trimmed(const char *text)
 {
   size_t length;
@@ -102,6 +105,7 @@ static bool add_devices(struct tool_device_list *list,
     struct tool_device *device = &list->devices[list->device_count];
 
     device->platform = platform->id;
+    device->platform_index = (size_t)(platform - list->platforms);
     device->platform_name = platform->name;
     device->id = ids[i];
     device->type = 0;
@@ -132,7 +136,10 @@ static int add_platforms(struct tool_device_list *list,
     platform->id = ids[i];
     platform->name = platform_string(ids[i], CL_PLATFORM_NAME);
     platform->version = platform_string(ids[i], CL_PLATFORM_VERSION);
+    platform->vendor = platform_string(ids[i], CL_PLATFORM_VENDOR);
+    platform->suffix = platform_string(ids[i], PLATFORM_ICD_SUFFIX);
     if (platform->name == NULL || platform->version == NULL ||
+        platform->vendor == NULL || platform->suffix == NULL ||
         !add_devices(list, platform))
       goto no_memory;
   }
@@ -182,6 +189,8 @@ void tool_device_list_free(struct tool_device_list *list)
   for (size_t i = 0; i < list->platform_count; i++) {
     free(list->platforms[i].name);
     free(list->platforms[i].version);
+    free(list->platforms[i].vendor);
+    free(list->platforms[i].suffix);
   }
   free(list->devices);
   free(list->platforms);
@@ -232,22 +241,47 @@ static int choose_index(const struct tool_device_list *list,
   return TOOL_OK;
 }
 
-static bool matches(const struct tool_device *device, const char *part)
+/* Whether part is in a name that people know the device by, or, where by_maker,
+ * in what else its platform tells of itself. */
+static bool matches(const struct tool_device_list *list, size_t index,
+                    const char *part, bool by_maker)
 {
-  return contains(device->name, part) || contains(device->platform_name, part);
+  const struct tool_device *device = &list->devices[index];
+  const struct tool_platform *platform =
+      &list->platforms[device->platform_index];
+
+  if (by_maker)
+    return contains(platform->vendor, part) ||
+           contains(platform->version, part) ||
+           contains(platform->suffix, part);
+  return contains(device->name, part) || contains(platform->name, part);
+}
+
+static size_t count_matches(const struct tool_device_list *list,
+                            const char *part, bool by_maker,
+                            const struct tool_device **last)
+{
+  size_t count = 0;
+
+  for (size_t i = 0; i < list->device_count; i++)
+    if (matches(list, i, part, by_maker)) {
+      *last = &list->devices[i];
+      count++;
+    }
+  return count;
 }
 
 static int choose_name(const struct tool_device_list *list, const char *wanted,
                        const struct tool_device **out)
 {
   const struct tool_device *found = NULL;
-  size_t count = 0;
+  bool by_maker = false;
+  size_t count = count_matches(list, wanted, by_maker, &found);
 
-  for (size_t i = 0; i < list->device_count; i++)
-    if (matches(&list->devices[i], wanted)) {
-      found = &list->devices[i];
-      count++;
-    }
+  if (count == 0) {
+    by_maker = true;
+    count = count_matches(list, wanted, by_maker, &found);
+  }
   if (count == 1) {
     *out = found;
     return TOOL_OK;
@@ -256,7 +290,7 @@ static int choose_name(const struct tool_device_list *list, const char *wanted,
                         : "'%s' matches more than one device:",
              wanted);
   for (size_t i = 0; i < list->device_count; i++)
-    if (count == 0 || matches(&list->devices[i], wanted))
+    if (count == 0 || matches(list, i, wanted, by_maker))
       tool_error("  %zu  %s (%s)", i, list->devices[i].name,
                  list->devices[i].platform_name);
   return TOOL_FAILED;
@@ -286,8 +320,6 @@ int tool_session_open(const struct tool_device *device,
   struct tool_session session = {NULL, NULL, NULL};
   const char *what = "cannot make an OpenCL context";
   cl_int error;
-  clb_status status;
-  int result = TOOL_FAILED;
 
   session.cl = clCreateContext(properties, 1, &device->id, NULL, NULL, &error);
   if (session.cl != NULL) {
@@ -300,18 +332,16 @@ int tool_session_open(const struct tool_device *device,
   }
   settings.staging_limit = options->staging;
   settings.chunk_size = options->chunk;
-  status = clb_context_create(session.queue, &settings, &session.context);
-  if (status != CLB_OK) {
+  if (clb_context_create(session.queue, &settings, &session.context) !=
+      CLB_OK) {
     snprintf(why, TOOL_WHY, "%s", clb_error_message());
-    /* The queue is good: what is left are --staging and --chunk. */
-    result = status == CLB_INVALID_ARGUMENT ? TOOL_USAGE : TOOL_FAILED;
     goto out;
   }
   *out = session;
   return TOOL_OK;
 out:
   tool_session_close(&session);
-  return result;
+  return TOOL_FAILED;
 }
 
 void tool_session_close(struct tool_session *session)

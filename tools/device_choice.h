@@ -13,6 +13,8 @@ struct tool_platform {
   cl_platform_id id;
   char *name;
   char *version;
+  char *vendor;
+  char *suffix; /* of its extensions: "POCL", "NV"; "?" where it has none */
   size_t first_device; /* index of its first device in the list */
   size_t device_count;
   cl_int status; /* of asking for its devices */
@@ -20,6 +22,7 @@ struct tool_platform {
 
 struct tool_device {
   cl_platform_id platform;
+  size_t platform_index;
   const char *platform_name; /* the platform's own */
   cl_device_id id;
   cl_device_type type;
@@ -51,8 +54,9 @@ void tool_device_list_free(struct tool_device_list *list);
 char *tool_device_string(cl_device_id device, cl_device_info what);
 
 /*
- * The device of an index, or of a part of its or its platform's name; for NULL
- * the first GPU or accelerator, else the first device.  Returns an exit code;
+ * The device of an index, or of a part of its or its platform's name, else of
+ * its platform's vendor, version or extensions' suffix; for NULL the first GPU
+ * or accelerator, else the first device.  Returns an exit code;
  * says what failed.
  */
 int tool_device_choose(const struct tool_device_list *list, const char *wanted,

@@ -9,6 +9,9 @@
 
 enum { BAR = 30, REDRAW = 100 * 1000 * 1000 /* ns */ };
 
+/* Work that takes less says no line. */
+enum { SHORT = 1000 * 1000 * 1000 /* ns */ };
+
 uint64_t tool_now(void)
 {
   struct timespec now;
@@ -69,6 +72,8 @@ void tool_progress_update(struct tool_progress *progress, uint64_t done)
     draw_bar(progress, done, now);
     return;
   }
+  if (now - progress->start < SHORT)
+    return;
   tenth = (uint64_t)(fraction(progress, done) * 10);
   if (tenth > progress->shown) {
     progress->shown = tenth;

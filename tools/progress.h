@@ -1,5 +1,6 @@
 /* How far a long piece of work is, on stderr: a bar on a terminal, a line a
- * tenth elsewhere, nothing if it was told to be quiet. */
+ * tenth elsewhere from the first second on, nothing if it was told to be
+ * quiet. */
 #ifndef TOOL_PROGRESS_H
 #define TOOL_PROGRESS_H
 

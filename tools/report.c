@@ -6,7 +6,9 @@
 #include "escape.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 void tool_error(const char *format, ...)
 {
@@ -21,9 +23,28 @@ void tool_error(const char *format, ...)
   fputc('\n', stderr);
 }
 
+/* Whether a message has "WHAT: " in it, at its start or after another. */
+static bool names(const char *message, const char *what)
+{
+  size_t length = strlen(what);
+  const char *at = message;
+
+  while ((at = strstr(at, what)) != NULL) {
+    if (at[length] == ':' && (at == message || at[-1] == ' '))
+      return true;
+    at++;
+  }
+  return false;
+}
+
 void tool_library_error(const char *what)
 {
-  tool_error("%s: %s", what, clb_error_message());
+  const char *message = clb_error_message();
+
+  if (names(message, what))
+    tool_error("%s", message);
+  else
+    tool_error("%s: %s", what, message);
 }
 
 /* What making contexts, queues and buffers, and asking devices, can end in. */

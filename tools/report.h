@@ -15,7 +15,8 @@
 /* "clbytes: ..." on stderr, escaped; one line. */
 void tool_error(const char *format, ...) TOOL_PRINTF(1, 2);
 
-/* The same, for a failure of the library: "clbytes: WHAT: its message". */
+/* The same, for a failure of the library: "clbytes: WHAT: its message", WHAT
+ * once where the message has it already. */
 void tool_library_error(const char *what);
 
 /* "CL_INVALID_DEVICE", or "OpenCL error -9999"; the next call overwrites it. */

@@ -58,8 +58,8 @@ typedef struct clb_save_options {
                                as in clb_context_options */
   const clb_pair *metadata; /* metadata_count pairs; keys differ */
   size_t metadata_count;
-  int durable;              /* 1: data and directory entry are on the disk when
-                               it returns (fsync) */
+  int durable;              /* non-zero: data and directory entry are on the
+                               disk when it returns (fsync) */
   clb_progress progress;    /* NULL: none */
   void *user;               /* given to progress as it is */
 } clb_save_options;
