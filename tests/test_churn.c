@@ -66,7 +66,7 @@ static void keep(struct own *own, clb_bytes *bytes,
   own->bytes = bytes;
   own->expected = copy;
   own->length = length;
-  own->edited = edited;
+  own->edited = edited && length > 0;
   EXPECT(clb_bytes_length(bytes) == length);
 }
 
