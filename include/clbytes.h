@@ -560,6 +560,7 @@ clb_status clb_bytes_evict(clb_bytes *bytes);
  * CLB_UNSUPPORTED    the handle was written to
  * CLB_OUT_OF_MEMORY  no memory on the device, or none on the host
  * CLB_DEVICE_ERROR   an event of the list or an OpenCL call failed
+ * Waits for a prefetch of the handle that is under way.
  * Alone.
  */
 clb_status clb_bytes_snapshot(clb_bytes *bytes);
