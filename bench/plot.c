@@ -128,7 +128,7 @@ static void print_script(FILE *to, const struct bench_results *results,
           "set style histogram clustered gap 1\n"
           "set style fill solid 0.8 noborder\n"
           "set datafile missing '-'\n"
-          "set xtics rotate by -45 noenhanced\n"
+          "set xtics rotate by 45 right noenhanced\n"
           "set key outside top horizontal\n");
   print_data(to, results);
   fprintf(to, "plot for [i = 2:%d] $data using i:xtic(1) "

@@ -96,7 +96,7 @@ void bench_table_row(const struct bench_row *row)
 
 void bench_table_begin_small(void)
 {
-  printf("\n| %-30s | %9s | %-22s | %-22s | %5s | %-5s | beside\n"
+  printf("\n| %-31s | %9s | %-22s | %-22s | %5s | %-5s | beside\n"
          "| --- | --- | --- | --- | --- | --- | ---\n",
          "small and other", "size", "ours, us", "raw, us", "ratio", "data");
 }
@@ -108,7 +108,7 @@ void bench_table_small(const struct bench_pair *pair)
   char text[2][BENCH_CELL];
   char ratio[CELL];
 
-  printf("| %-30s | %9s | %-22s | %-22s | %5s | %-5s | %s\n", pair->what,
+  printf("| %-31s | %9s | %-22s | %-22s | %5s | %-5s | %s\n", pair->what,
          tool_size_text(pair->bytes, size), spread(&pair->ours, 1e6, text[0]),
          raw ? spread(&pair->raw, 1e6, text[1]) : "-",
          raw ? number(pair->ratio.median, ratio) : "-",

@@ -72,7 +72,7 @@ finish() {
 # --- Without a device -------------------------------------------------------------
 
 run 0 'help' --help
-for option in max sizes layouts rounds seconds linear plot json; do
+for option in max sizes layouts plans rounds seconds linear plot json; do
   says out "--$option"
 done
 run 2 'an operand' 4K
@@ -85,6 +85,10 @@ says err "--sizes: 'x'"
 run 2 'a size above --max' --sizes 4K,1M --max 64K
 says err "--sizes: '1M' is more than --max"
 run 2 'a size of 0' --max 0
+for plans in frobnicate '' rect, ,rect rect,,map rec; do
+  run 2 "plans '$plans'" --plans "$plans"
+  says err "--plans: '$plans' is no list of plans"
+done
 run 2 'too many rounds' --rounds 5000
 says err '--rounds 5000: at most'
 run 3 'a plot of no kind' --plot "$work/plot.jpg"
@@ -165,6 +169,10 @@ if python3 -c 'import numpy' 2>/dev/null &&
   run 0 'numpy' -d "$platform" --sizes 4K,64K --layouts '*' --rounds 1 --json
   json 'all(row["numpy_gbs"] > 0 and row["memcpy_gbs"] > 0 for row in r)'
 fi
+
+run 0 'one plan' -d "$platform" --sizes 4K --layouts rows-64 --rounds 1 \
+  --plans rect,read
+says out ' rect 64 x 64 of pitch 128'
 
 run 0 'a second' -d "$platform" --max 1M --seconds 1
 says err 'left out for lack of time: '

@@ -2,6 +2,7 @@
  * the command line and standard output's fate; each subcommand is a file. */
 #include "config.h"
 
+#include "parse_plans.h"
 #include "parse_size.h"
 #include "report.h"
 #include "tool.h"
@@ -28,7 +29,8 @@ enum {
   TAKES_ROUNDS = 512,
   TAKES_SECONDS = 1024,
   TAKES_LINEAR = 2048,
-  TAKES_PLOT = 4096
+  TAKES_PLOT = 4096,
+  TAKES_PLANS = 8192
 };
 
 struct command {
@@ -55,7 +57,7 @@ static const struct command commands[] = {
     {"bench", "", 0,
      TAKES_DEVICE | TAKES_STAGING | TAKES_CHUNK | TAKES_QUIET | TAKES_JSON |
          TAKES_MAX | TAKES_SIZES | TAKES_LAYOUTS | TAKES_ROUNDS |
-         TAKES_SECONDS | TAKES_LINEAR | TAKES_PLOT,
+         TAKES_SECONDS | TAKES_LINEAR | TAKES_PLOT | TAKES_PLANS,
      tool_cmd_bench, "measure how fast layouts are read, beside raw OpenCL"},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
@@ -85,6 +87,8 @@ static const struct {
      "      --sizes LIST     sizes, such as 4K,16M; default: some up to --max\n"},
     {TAKES_LAYOUTS, "layouts",
      "      --layouts LIST   layouts, such as contiguous,rows-*; default: all\n"},
+    {TAKES_PLANS, "plans",
+     "      --plans LIST     of map, read, rect, pack, gather; default: all\n"},
     {TAKES_ROUNDS, "rounds",
      "      --rounds N       rounds of which the median is taken; default: 9\n"},
     {TAKES_SECONDS, "seconds",
@@ -111,7 +115,8 @@ enum {
   OPTION_ROUNDS,
   OPTION_SECONDS,
   OPTION_LINEAR,
-  OPTION_PLOT
+  OPTION_PLOT,
+  OPTION_PLANS
 };
 
 static const struct option long_options[] = {
@@ -128,6 +133,7 @@ static const struct option long_options[] = {
     {"seconds", required_argument, NULL, OPTION_SECONDS},
     {"linear", no_argument, NULL, OPTION_LINEAR},
     {"plot", required_argument, NULL, OPTION_PLOT},
+    {"plans", required_argument, NULL, OPTION_PLANS},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -200,6 +206,15 @@ static bool take_size(const char *option, const char *text, size_t *out)
   return fault == NULL;
 }
 
+static bool take_plans(const char *text, unsigned *out)
+{
+  bool right = tool_parse_plans(text, out);
+
+  if (!right)
+    tool_error("--plans: '%s' is no list of plans", text);
+  return right;
+}
+
 /* Takes one option of bench; false if it is wrong, which has been said. */
 static bool take_bench_option(int option, struct request *request)
 {
@@ -231,6 +246,9 @@ static bool take_bench_option(int option, struct request *request)
     request->given |= TAKES_PLOT;
     options->plot = optarg;
     return true;
+  case OPTION_PLANS:
+    request->given |= TAKES_PLANS;
+    return take_plans(optarg, &options->plans);
   default: /* getopt_long said what is wrong */
     return false;
   }

@@ -22,6 +22,7 @@ struct tool_options {
   const char *device; /* index or part of a name; NULL: chosen */
   size_t staging;     /* bytes; 0: the library chooses */
   size_t chunk;       /* bytes; 0: the library chooses */
+  unsigned plans;     /* CLB_PLAN_*; 0: all */
   bool durable;
   bool quiet;
   bool json;
