@@ -68,15 +68,6 @@ bool bench_plot_possible(const char *path)
 
 /* --- What is said to it --------------------------------------------------- */
 
-/* Whether no later row has the same layout: sizes grow. */
-static bool is_largest(const struct bench_results *results, size_t index)
-{
-  for (size_t i = index + 1; i < results->row_count; i++)
-    if (strcmp(results->rows[i].layout, results->rows[index].layout) == 0)
-      return false;
-  return true;
-}
-
 static void print_data(FILE *to, const struct bench_results *results)
 {
   fprintf(to, "$data << END\nlayout ours");
@@ -87,7 +78,7 @@ static void print_data(FILE *to, const struct bench_results *results)
     const struct bench_row *row = &results->rows[r];
     char size[TOOL_SIZE_TEXT];
 
-    if (!is_largest(results, r))
+    if (!bench_is_largest(results, r))
       continue;
     fprintf(to, "\"%s, %s\" %.4g", row->layout,
             tool_size_text(row->bytes, size), row->rate[row->ours].median);

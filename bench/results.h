@@ -22,6 +22,9 @@ struct bench_results {
   uint64_t pinned; /* most of the library's own staging, bytes */
 };
 
+/* Whether the row of that index is the largest of its layout. */
+bool bench_is_largest(const struct bench_results *results, size_t index);
+
 /* --- A table: each piece is printed when it is there ---------------------- */
 
 void bench_table_begin_rows(size_t rounds);
@@ -31,6 +34,9 @@ void bench_table_small(const struct bench_pair *pair);
 void bench_table_begin_uploads(void);
 void bench_table_upload(const struct bench_pair *pair);
 void bench_table_linear(const struct bench_linear *linear);
+
+/* How near the largest of each layout come to what they are held against, and
+ * how much pinned memory it took. */
 void bench_table_end(const struct bench_results *results);
 
 /* --- All of it at the end ------------------------------------------------- */

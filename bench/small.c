@@ -240,11 +240,23 @@ static bool take_contiguous(struct bench_transfer *transfer, size_t bytes)
   return bench_transfer_take(transfer, &layout);
 }
 
+/* Rows of a few bytes; both ways end in the same kind of memory. */
+static bool measure_strided(struct bench_transfer *transfer,
+                            struct bench_pair *out)
+{
+  struct bench_layout layout =
+      bench_padded(BENCH_SMALL, STRIDED_ROW, STRIDED_ROW);
+
+  if (!bench_transfer_take(transfer, &layout))
+    return false;
+  transfer->rect_pageable = true;
+  return measure_copy(transfer, "copy_into, rows of 64 bytes", BENCH_RECT,
+                      "blocking rectangle", out);
+}
+
 static bool measure_small(struct bench_transfer *transfer, bench_take_pair take,
                           void *user)
 {
-  struct bench_layout strided =
-      bench_padded(BENCH_SMALL, STRIDED_ROW, STRIDED_ROW);
   struct bench_pair pair;
 
   return take_contiguous(transfer, BENCH_SMALL) &&
@@ -254,10 +266,7 @@ static bool measure_small(struct bench_transfer *transfer, bench_take_pair take,
          take(&pair, user) &&
          (!maps(transfer) || (measure_map(transfer, SMALL_ROUNDS, &pair) &&
                               take(&pair, user))) &&
-         bench_transfer_take(transfer, &strided) &&
-         measure_copy(transfer, "copy_into, rows of 64 bytes", BENCH_RECT,
-                      "blocking rectangle", &pair) &&
-         take(&pair, user);
+         measure_strided(transfer, &pair) && take(&pair, user);
 }
 
 bool bench_small_measure(struct bench_transfer *transfer, size_t bytes,

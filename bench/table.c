@@ -152,11 +152,3 @@ void bench_table_linear(const struct bench_linear *linear)
   printf("\nThe dearest byte costs %.1f%% more than the cheapest.\n",
          linear->apart * 100);
 }
-
-void bench_table_end(const struct bench_results *results)
-{
-  char text[TOOL_SIZE_TEXT];
-
-  printf("\nPinned memory held by the library: at most %s.\n",
-         tool_size_text(results->pinned, text));
-}

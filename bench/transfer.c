@@ -87,13 +87,14 @@ static bool run_rect(void *user)
   const struct bench_rect *rect = &transfer->rect;
   static const size_t to[3] = {0, 0, 0};
   size_t row = rect->region[0];
+  void *data =
+      transfer->rect_pageable ? transfer->raw : transfer->pinned.data;
 
   return bench_cl_ok(
       clEnqueueReadBufferRect(transfer->bench.session.queue, transfer->buffer,
                               CL_TRUE, rect->origin, to, rect->region,
                               rect->row_pitch, rect->slice_pitch, row,
-                              row * rect->region[1], transfer->pinned.data, 0,
-                              NULL, NULL),
+                              row * rect->region[1], data, 0, NULL, NULL),
       "clEnqueueReadBufferRect");
 }
 
@@ -251,6 +252,7 @@ bool bench_transfer_take(struct bench_transfer *transfer,
   transfer->length = bench_layout_bytes(layout);
   transfer->runs = bench_layout_runs(layout);
   transfer->has_rect = bench_layout_rect(layout, &transfer->rect);
+  transfer->rect_pageable = false;
   return bench_handle(&transfer->bench, transfer->buffer, layout,
                       &transfer->handle);
 }

@@ -13,7 +13,8 @@ enum bench_way {
   BENCH_STREAM,   /* clb_bytes_stream() to a sink that does nothing */
   BENCH_COPY,     /* clb_bytes_copy_into() to warm pageable memory */
   BENCH_LINK,     /* plain reads into mapped pinned memory, then a wait */
-  BENCH_RECT,     /* one blocking rectangle into that */
+  BENCH_RECT,     /* one blocking rectangle into that, or where rect_pageable is
+                     set into warm pageable memory */
   BENCH_ROWS,     /* a plain read for each contiguous run, then a wait */
   BENCH_PAGEABLE, /* a blocking plain read into warm pageable memory */
   BENCH_MEMCPY,   /* from host memory to warm pageable memory */
@@ -42,6 +43,7 @@ struct bench_transfer {
   struct bench_runs runs;
   struct bench_rect rect;
   bool has_rect;
+  bool rect_pageable;
 };
 
 /*

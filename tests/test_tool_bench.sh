@@ -129,6 +129,7 @@ for layout in $layouts; do
 done
 says out 'read into a fresh result'
 says out 'copy_into clb_host_alloc memory'
+says out 'Of the largest size of 11 layouts ours is, beside the'
 says out 'Pinned memory held by the library: at most '
 rows 0 WRONG
 
