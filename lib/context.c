@@ -4,6 +4,8 @@
 #include "config.h"
 
 #include "context.h"
+#include "crew.h"
+#include "kernels.h"
 #include "options.h"
 #include "pool.h"
 
@@ -53,6 +55,8 @@ static clb_status apply_options(clb_context *context,
   context->staging_limit = limit;
   context->host_limit = known.host_limit;
   context->plans = known.plans == 0 ? ALL_PLANS : known.plans;
+  context->copy_threads =
+      known.copy_threads == 0 ? clb__crew_size() : known.copy_threads;
   context->log = known.log;
   context->log_user = known.log_user;
   return CLB_OK;
@@ -128,6 +132,9 @@ static clb_status adopt_queue(clb_context *context, cl_command_queue queue) {
 }
 
 static void let_go(clb_context *context) {
+  clb__kernels_free(context->kernels);
+  if (context->second != NULL)
+    (void)clReleaseCommandQueue(context->second);
   if (context->queue != NULL)
     (void)clReleaseCommandQueue(context->queue);
   if (context->program != NULL) {
@@ -178,6 +185,8 @@ void clb_context_release(clb_context *context) {
     return;
   if (context->pooled)
     clb__pool_leave();
+  if (context->crewed)
+    clb__crew_leave();
   clb__staging_end(context);
   clb__park_end(context);
   clb__markers_end(context);
@@ -205,6 +214,38 @@ void clb_context_stats(const clb_context *context, clb_stats *out,
   }
   memset(out, 0, out_size);
   memcpy(out, &stats, out_size < sizeof stats ? out_size : sizeof stats);
+}
+
+unsigned clb__context_helpers(clb_context *context) {
+  if (context->copy_threads <= 1)
+    return 0;
+  pthread_mutex_lock(&context->lock);
+  if (!context->crewed)
+    context->crewed = clb__crew_join();
+  if (!context->crewed) /* no thread is to be had */
+    context->copy_threads = 1;
+  pthread_mutex_unlock(&context->lock);
+  return context->copy_threads - 1;
+}
+
+clb_status clb__context_lane(clb_context *context, unsigned lane,
+                             cl_command_queue *queue) {
+  cl_int err = CL_SUCCESS;
+
+  *queue = context->queue;
+  if (lane == 0)
+    return CLB_OK;
+  pthread_mutex_lock(&context->lock);
+  if (context->second == NULL)
+    context->second =
+        clCreateCommandQueue(context->cl, context->device, 0, &err);
+  if (err != CL_SUCCESS)
+    context->second = NULL;
+  else
+    *queue = context->second;
+  pthread_mutex_unlock(&context->lock);
+  return err == CL_SUCCESS ? CLB_OK
+                           : clb__fail_cl(err, "clCreateCommandQueue");
 }
 
 void clb__context_count(clb_context *context, unsigned kind, uint64_t payload,

@@ -27,7 +27,9 @@ typedef struct clb__block {
   cl_mem pinned; /* NULL: data is pageable */
   unsigned char *data;
   size_t size;
-  cl_mem scratch; /* of size bytes on the device; NULL until it is needed */
+  cl_mem scratch; /* on the device, a little over size bytes; NULL until it is
+                     needed */
+  unsigned lane;  /* which of our queues its commands go to */
   unsigned events;
   cl_event event[CLB__BLOCK_EVENTS];
 } clb__block;
@@ -45,11 +47,17 @@ typedef struct clb__parked {
 /* Memory from clb_host_alloc: host_alloc.c. */
 typedef struct clb__pinned clb__pinned;
 
+/* Kernels that were built: kernels.c. */
+typedef struct clb__kernels clb__kernels;
+
 struct clb_context {
   atomic_size_t refs;
   cl_command_queue program; /* the program's queue */
   bool out_of_order;
   cl_command_queue queue; /* ours: in-order, no wait lists */
+  cl_command_queue second; /* one more, for blocks whose command is a kernel and
+                              a read: while one packs the other reads.  NULL
+                              until it is needed */
   cl_context cl;
   cl_device_id device;
   bool same_endian; /* device and host */
@@ -57,6 +65,7 @@ struct clb_context {
 
   size_t chunk_size, staging_limit, host_limit;
   unsigned plans;
+  unsigned copy_threads;
   void (*log)(const char *line, void *user);
   void *log_user;
   bool log_stderr;
@@ -68,17 +77,31 @@ struct clb_context {
   cl_event failed[CLB__KEPT_MARKERS]; /* the last markers that failed */
   unsigned failures;
   clb__pinned *pinned;
-  bool pooled; /* uses the pool of threads */
+  bool pooled;  /* uses the pool of threads */
+  bool crewed;  /* uses the crew */
   clb_stats stats;
+
+  clb__kernels *kernels; /* NULL until they are needed */
 
   pthread_mutex_t probe_lock;
   bool probed;
   clb__facts facts;
+  bool processor; /* the device is one: a read is a copy by its cores */
 };
 
 /* Adds to the counters of one access. */
 void clb__context_count(clb_context *context, unsigned kind, uint64_t payload,
                         uint64_t link);
+
+/* Threads that may copy beside the caller's; they start at the first call. */
+unsigned clb__context_helpers(clb_context *context);
+
+/* The queue of a block's lane. */
+clb_status clb__context_lane(clb_context *context, unsigned lane,
+                             cl_command_queue *queue);
+
+/* Whether the memory is all in one piece from clb_host_alloc. */
+bool clb__host_is_pinned(clb_context *context, const void *data, size_t length);
 
 /* Accounts for a materialised copy.  CLB_OUT_OF_MEMORY past host_limit. */
 clb_status clb__context_hold(clb_context *context, size_t bytes);
@@ -89,7 +112,8 @@ bool clb__context_logs(const clb_context *context);
 void clb__context_log(clb_context *context, const char *line);
 
 /* The facts of the device, found out at the first call. */
-clb_status clb__device_facts(clb_context *context, clb__facts *facts);
+clb_status clb__device_facts(clb_context *context, clb__direction direction,
+                             clb__facts *facts);
 
 /*
  * A block for a transfer: an idle pinned one, a new pinned one while the limit
@@ -98,8 +122,10 @@ clb_status clb__device_facts(clb_context *context, clb__facts *facts);
  */
 clb__block *clb__staging_take(clb_context *context, bool must);
 
-/* A pageable block that belongs to no context, and its end. */
+/* A pageable block that belongs to no context, one of no bytes that keeps the
+ * events of size bytes, and their end. */
 clb__block *clb__block_make(size_t size);
+clb__block *clb__block_bare(size_t size);
 void clb__block_free(clb__block *block);
 
 /* Gives a block back.  One with events in flight is set aside until they have

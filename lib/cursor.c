@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define PACK_ALIGNMENT ((size_t)64)
+
 void clb__cursor_init(clb__cursor *cursor, const clb__plan *plan) {
   cursor->plan = plan;
   cursor->at = plan->start;
@@ -109,10 +111,37 @@ static void span_box(clb__cursor *cursor) {
   }
 }
 
+/* Chunks that a kernel packs end where a row does, or at least where the
+ * widest unit does. */
+static void packed_box(clb__cursor *cursor) {
+  const clb__plan *plan = cursor->plan;
+  size_t row = plan->form.run;
+  size_t end = plan->end;
+
+  if (row > plan->chunk || row % PACK_ALIGNMENT == 0)
+    row = PACK_ALIGNMENT;
+  if (end - cursor->at > plan->chunk) {
+    end = cursor->at + plan->chunk;
+    end -= end % row;
+  }
+  cursor->start = cursor->at;
+  cursor->length = end - cursor->at;
+  cursor->at = end;
+  cursor->next = 0;
+  cursor->moves = 1;
+  cursor->shape = (clb__move){.width = cursor->length, .height = 1, .depth = 1,
+                              .bytes = cursor->length};
+}
+
 static void next_box(clb__cursor *cursor) {
   const clb__plan *plan = cursor->plan;
   size_t limit = plan->end - cursor->at;
   clb__form box;
+
+  if (plan->kind == CLB_PLAN_PACK && !clb__form_contiguous(&plan->form)) {
+    packed_box(cursor);
+    return;
+  }
 
   clb__form_box(&plan->form, cursor->at,
                 limit < plan->chunk ? limit : plan->chunk, plan->box_dims,

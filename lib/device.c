@@ -3,7 +3,7 @@
  */
 #include "config.h"
 
-#include "context.h"
+#include "kernels.h"
 
 #include <float.h>
 #include <time.h>
@@ -23,10 +23,19 @@
  * command costs more than a row. */
 static const clb__facts shared_memory_facts = {
     .command_us = 25, .link_gbs = 10, .row_ns = 20, .pick_ns = 4,
-    .pick_gbs = 8};
+    .pick_gbs = 8, .pack_gbs = 4, .quick_bytes = (size_t)1 << 20};
 static const clb__facts separate_memory_facts = {
     .command_us = 5, .link_gbs = 25, .row_ns = 1.5, .pick_ns = 4,
-    .pick_gbs = 8};
+    .pick_gbs = 8, .pack_gbs = 300, .quick_bytes = (size_t)256 << 10};
+
+/* A kernel is interpreted or run by the cores that a copy on the host has, too:
+ * never the better way on a processor. */
+#define PROCESSOR_PACK_GBS 0.05
+
+/* What building the kernels took on drivers here, and the least saving for
+ * which an access waits for that. */
+#define BUILD_US 300000.0
+#define WORTH_US 20000.0
 
 static double now_ns(void) {
   struct timespec time;
@@ -73,45 +82,92 @@ static bool maps_in_place(clb_context *context, cl_mem mem, size_t large) {
   return false;
 }
 
-static clb_status probe(clb_context *context, clb__facts *facts) {
-  cl_bool unified = CL_FALSE;
-  cl_ulong largest = 0;
-  clb__error before;
-  cl_mem mem;
-  cl_int err;
+/* What the device says of itself. */
+typedef struct answers {
+  cl_bool unified, compiles;
+  cl_ulong largest; /* bytes of an allocation */
+  cl_device_type type;
+} answers;
 
-  err = clGetDeviceInfo(context->device, CL_DEVICE_HOST_UNIFIED_MEMORY,
-                        sizeof unified, &unified, NULL);
-  if (err == CL_SUCCESS)
-    err = clGetDeviceInfo(context->device, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
-                          sizeof largest, &largest, NULL);
-  if (err != CL_SUCCESS)
-    return clb__fail_cl(err, "clGetDeviceInfo");
-  *facts = unified ? shared_memory_facts : separate_memory_facts;
-  facts->asked = context->plans;
-  /* The pack kernels' place: the bit is not set until there are some. */
-  facts->plans =
-      context->plans & (CLB_PLAN_READ | CLB_PLAN_RECT | CLB_PLAN_GATHER);
-  if (!unified || !(context->plans & CLB_PLAN_MAP))
-    return CLB_OK;
+static clb_status ask(const clb_context *context, answers *out) {
+  const struct {
+    cl_device_info name;
+    size_t size;
+    void *value;
+  } questions[] = {
+      {CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof out->unified, &out->unified},
+      {CL_DEVICE_COMPILER_AVAILABLE, sizeof out->compiles, &out->compiles},
+      {CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof out->largest, &out->largest},
+      {CL_DEVICE_TYPE, sizeof out->type, &out->type}};
+  unsigned i;
 
-  /* A device that cannot be tried is one that does not map in place. */
-  mem = clCreateBuffer(context->cl, CL_MEM_READ_WRITE,
-                       largest < LARGE_MAP ? (size_t)largest : LARGE_MAP, NULL,
-                       &err);
-  if (err == CL_SUCCESS) {
-    clb__error_keep(&before);
-    if (maps_in_place(context, mem,
-                      largest < LARGE_MAP ? (size_t)largest : LARGE_MAP))
-      facts->plans |= CLB_PLAN_MAP;
-    else
-      clb__error_put_back(&before);
-    (void)clReleaseMemObject(mem);
+  for (i = 0; i < sizeof questions / sizeof *questions; i++) {
+    cl_int err = clGetDeviceInfo(context->device, questions[i].name,
+                                 questions[i].size, questions[i].value, NULL);
+    if (err != CL_SUCCESS)
+      return clb__fail_cl(err, "clGetDeviceInfo");
   }
   return CLB_OK;
 }
 
-clb_status clb__device_facts(clb_context *context, clb__facts *facts) {
+/* A device that cannot be tried is one that does not map in place. */
+static bool can_map(clb_context *context, cl_ulong largest) {
+  size_t size = largest < LARGE_MAP ? (size_t)largest : LARGE_MAP;
+  clb__error before;
+  cl_int err;
+  cl_mem mem =
+      clCreateBuffer(context->cl, CL_MEM_READ_WRITE, size, NULL, &err);
+  bool can;
+
+  if (err != CL_SUCCESS)
+    return false;
+  clb__error_keep(&before);
+  can = maps_in_place(context, mem, size);
+  if (!can)
+    clb__error_put_back(&before);
+  (void)clReleaseMemObject(mem);
+  return can;
+}
+
+static clb_status probe(clb_context *context, clb__facts *facts) {
+  answers is = {0};
+  clb_status status = ask(context, &is);
+
+  if (status != CLB_OK)
+    return status;
+  *facts = is.unified ? shared_memory_facts : separate_memory_facts;
+  context->processor = (is.type & CL_DEVICE_TYPE_CPU) != 0;
+  if (context->processor)
+    facts->pack_gbs = PROCESSOR_PACK_GBS;
+  facts->worth_us = WORTH_US;
+  facts->asked = context->plans;
+  facts->plans =
+      context->plans & (CLB_PLAN_READ | CLB_PLAN_RECT | CLB_PLAN_GATHER);
+  if (is.compiles)
+    facts->plans |= context->plans & CLB_PLAN_PACK;
+  if (is.unified && context->plans & CLB_PLAN_MAP &&
+      can_map(context, is.largest))
+    facts->plans |= CLB_PLAN_MAP;
+  return CLB_OK;
+}
+
+/* What is left to pay for a build. */
+static double build_us(clb_context *context, clb__direction direction,
+                       bool wide) {
+  double left = BUILD_US - clb__kernels_missed(context, direction, wide);
+
+  switch (clb__kernels_state(context, direction, wide)) {
+  case CLB__BUILT:
+    return 0;
+  case CLB__REFUSED:
+    return -1;
+  default:
+    return left > 1 ? left : 1;
+  }
+}
+
+clb_status clb__device_facts(clb_context *context, clb__direction direction,
+                             clb__facts *facts) {
   clb_status status = CLB_OK;
 
   pthread_mutex_lock(&context->probe_lock);
@@ -122,5 +178,9 @@ clb_status clb__device_facts(clb_context *context, clb__facts *facts) {
   if (status == CLB_OK)
     *facts = context->facts;
   pthread_mutex_unlock(&context->probe_lock);
-  return status;
+  if (status != CLB_OK || !(facts->plans & CLB_PLAN_PACK))
+    return status;
+  facts->build_us[0] = build_us(context, direction, false);
+  facts->build_us[1] = build_us(context, direction, true);
+  return CLB_OK;
 }

@@ -13,13 +13,17 @@
   ((err) = clGetMemObjectInfo(mem, name, sizeof(value), &(value), NULL),       \
    (err) == CL_SUCCESS)
 
-static unsigned short host_flags(cl_mem_flags flags) {
+static unsigned short flags_of(cl_mem_flags flags) {
   unsigned short cannot = 0;
 
   if (flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS))
     cannot |= CLB__HOST_CANNOT_READ;
   if (flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS))
     cannot |= CLB__HOST_CANNOT_WRITE;
+  if (flags & CL_MEM_WRITE_ONLY)
+    cannot |= CLB__KERNEL_CANNOT_READ;
+  if (flags & CL_MEM_READ_ONLY)
+    cannot |= CLB__KERNEL_CANNOT_WRITE;
   return cannot;
 }
 
@@ -104,7 +108,7 @@ clb_status clb__source_buffer(clb_context *context, cl_mem buffer,
   source->u.device.context = clb_context_retain(context);
   source->u.device.mem = root;
   source->u.device.after = NULL;
-  source->flags = host_flags(flags);
+  source->flags = flags_of(flags);
   source->place = CLB_PLACE_DEVICE;
   *size = bytes;
   return CLB_OK;

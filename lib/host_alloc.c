@@ -11,6 +11,7 @@ struct clb__pinned {
   clb__pinned *next;
   cl_mem mem;
   void *data;
+  size_t length;
   clb__parked *unmap; /* what freeing needs */
 };
 
@@ -29,6 +30,7 @@ clb_status clb_host_alloc(clb_context *context, size_t length, void **out) {
     free(pinned);
     return clb__fail(CLB_OUT_OF_MEMORY, "pinned memory: no memory");
   }
+  pinned->length = length;
   pinned->mem =
       clCreateBuffer(context->cl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                      length, NULL, &err);
@@ -80,4 +82,21 @@ void clb_host_free(clb_context *context, void *data) {
   clb__park(context, pinned->unmap);
   free(pinned);
   clb_context_release(context);
+}
+
+bool clb__host_is_pinned(clb_context *context, const void *data,
+                         size_t length) {
+  uintptr_t at = (uintptr_t)data;
+  const clb__pinned *pinned;
+  bool inside = false;
+
+  pthread_mutex_lock(&context->lock);
+  for (pinned = context->pinned; pinned != NULL && !inside;
+       pinned = pinned->next) {
+    uintptr_t first = (uintptr_t)pinned->data;
+    inside = at >= first && at - first <= pinned->length &&
+             length <= pinned->length - (at - first);
+  }
+  pthread_mutex_unlock(&context->lock);
+  return inside;
 }

@@ -41,20 +41,13 @@ static void find_origin(const clb_bytes *bytes, clb__origin *from) {
 }
 
 static clb_status choose(const clb__origin *from, size_t start, size_t end,
-                         clb__plan *plan) {
-  const clb__source *source = &from->source;
-  size_t chunk = source->ops->chunk;
-  clb__facts facts;
+                         unsigned flags, clb__plan *plan) {
+  size_t window = from->at->window;
   clb__form form;
-  clb_status status = source->ops->facts(source, CLB__GET, &facts);
 
-  if (status != CLB_OK)
-    return status;
-  if (chunk == 0)
-    chunk = source->u.device.context->chunk_size;
   clb__region_form(from->at, &form);
-  return clb__plan_choose(plan, &facts, &form, from->at->window + start,
-                          from->at->window + end, chunk, CLB__GET);
+  return clb__source_plan(&from->source, CLB__GET, &form, window + start,
+                          window + end, flags, plan);
 }
 
 clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
@@ -62,7 +55,7 @@ clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
   clb__origin from;
 
   find_origin(bytes, &from);
-  return choose(&from, start, end, plan);
+  return choose(&from, start, end, CLB__MAY_BE_QUICK, plan);
 }
 
 static void prepare(clb__access *access, clb_bytes *bytes) {
@@ -79,7 +72,7 @@ clb_status clb__access_begin(clb__access *access, clb_bytes *bytes,
   prepare(access, bytes);
   access->port =
       (clb__port){.source = &access->from.source, .direction = CLB__GET};
-  status = choose(&access->from, start, end, &access->plan);
+  status = choose(&access->from, start, end, CLB__COMMIT, &access->plan);
   if (status == CLB_OK)
     status = clb__port_open(&access->port);
   return clb__bytes_blame(bytes, status, start, end);
@@ -115,14 +108,50 @@ clb_status clb__access_end(clb__access *access) {
                           plan->end - window);
 }
 
+static clb_status get_all(clb__access *access, size_t start, size_t end,
+                          const clb__target *target) {
+  clb_status status = clb__port_open(&access->port);
+
+  if (status != CLB_OK)
+    return clb__bytes_blame(access->bytes, status, start, end);
+  status = clb__access_part(access, start, end, target);
+  return status == CLB_OK ? clb__access_end(access) : status;
+}
+
+/* By one command on the program's own queue, with no marker to wait for.  It
+ * may fail for a command before it, which is nothing to this access: it is done
+ * again then, the long way. */
+static clb_status get_quickly(clb__access *access, size_t start, size_t end,
+                              const clb__target *target) {
+  clb__error before;
+  clb_status status;
+
+  clb__error_keep(&before);
+  access->port.quick = true;
+  status = get_all(access, start, end, target);
+  if (status != CLB_DEVICE_ERROR)
+    return status;
+  clb__error_put_back(&before);
+  access->port.quick = false;
+  access->link = 0;
+  return get_all(access, start, end, target);
+}
+
 clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
                           const clb__target *target) {
+  unsigned flags =
+      CLB__COMMIT | (target->memory != NULL ? CLB__MAY_BE_QUICK : 0u);
   clb__access access;
-  clb_status status = clb__access_begin(&access, bytes, start, end);
+  clb_status status;
 
-  if (status == CLB_OK)
-    status = clb__access_part(&access, start, end, target);
-  return status == CLB_OK ? clb__access_end(&access) : status;
+  prepare(&access, bytes);
+  access.port =
+      (clb__port){.source = &access.from.source, .direction = CLB__GET};
+  status = choose(&access.from, start, end, flags, &access.plan);
+  if (status != CLB_OK)
+    return clb__bytes_blame(bytes, status, start, end);
+  return access.plan.quick ? get_quickly(&access, start, end, target)
+                           : get_all(&access, start, end, target);
 }
 
 clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port) {
@@ -158,7 +187,7 @@ clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
   prepare(&access, bytes);
   access.port = *port;
   access.port.source = &access.from.source;
-  status = choose(&access.from, 0, bytes->length, &access.plan);
+  status = choose(&access.from, 0, bytes->length, CLB__COMMIT, &access.plan);
   if (status != CLB_OK)
     access.from.source.ops->drop(&access.port);
   else

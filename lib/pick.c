@@ -12,6 +12,10 @@ static void copy_line(unsigned char *dst, const unsigned char *src, size_t n,
                       ptrdiff_t to, ptrdiff_t from, size_t run) {
   size_t i;
 
+  if (to == from && to == (ptrdiff_t)run) {
+    memcpy(dst, src, n * run);
+    return;
+  }
 #define COPY_LINE(bytes)                                                       \
   case bytes:                                                                  \
     for (i = 0; i < n; i++)                                                    \
@@ -30,20 +34,110 @@ static void copy_line(unsigned char *dst, const unsigned char *src, size_t n,
 #undef COPY_LINE
 }
 
+/* --- Tiles ------------------------------------------------------------------ */
+
+/* Where the source's neighbours are not the destination's, each line of memory
+ * would be fetched once an item.  So a tile is read along the source into a few
+ * KiB, and written along the destination out of it. */
+#define TILE_LINE 64   /* bytes of a line of memory */
+#define TILE_ROWS 512  /* rows of the destination that are gone along at once:
+                          not more pages than the processor finds fast */
+
+static size_t least(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
+/* One tile of na x nb items, not more than a square of single bytes has; a is
+ * the source's fast axis, b the destination's. */
+static void copy_tile(unsigned char *dst, const unsigned char *src, size_t na,
+                      size_t nb, const clb__axis *a, const clb__axis *b,
+                      size_t run) {
+  unsigned char tile[TILE_LINE * TILE_LINE];
+  size_t i;
+
+  for (i = 0; i < nb; i++)
+    copy_line(tile + i * na * run, src + (ptrdiff_t)i * b->from, na,
+              (ptrdiff_t)run, a->from, run);
+  for (i = 0; i < na; i++)
+    copy_line(dst + (ptrdiff_t)i * a->to, tile + i * run, nb, b->to,
+              (ptrdiff_t)(na * run), run);
+}
+
+static void copy_tiles(unsigned char *dst, const unsigned char *src,
+                       const clb__axis *a, const clb__axis *b, size_t run) {
+  size_t side = TILE_LINE / run < 8 ? 8 : TILE_LINE / run;
+  size_t rows, i, j;
+
+  for (rows = 0; rows < a->n; rows += TILE_ROWS)
+    for (j = 0; j < b->n; j += side)
+      for (i = rows; i < a->n && i < rows + TILE_ROWS; i += side)
+        copy_tile(dst + (ptrdiff_t)i * a->to + (ptrdiff_t)j * b->to,
+                  src + (ptrdiff_t)i * a->from + (ptrdiff_t)j * b->from,
+                  least(side, a->n - i), least(side, b->n - j), a, b, run);
+}
+
+/* The axis along which the source's neighbours are, where the destination's
+ * are along the last one and far apart in the source; or none: the last. */
+static unsigned fast_axis(unsigned ndim, const clb__axis *axis, size_t run) {
+  size_t stride = clb__abs_stride(axis[ndim - 1].from);
+  unsigned fast = ndim - 1, i;
+
+  if (run > 16 || axis[ndim - 1].n < 4 || stride < TILE_LINE)
+    return fast;
+  for (i = 0; i + 1 < ndim; i++) {
+    size_t from = clb__abs_stride(axis[i].from);
+    if (axis[i].n >= 4 && from > 0 && from < stride && from < TILE_LINE) {
+      stride = from;
+      fast = i;
+    }
+  }
+  return fast;
+}
+
+/* All axes but the fast one and the last, then tiles of those two. */
+static void copy_around(unsigned char *dst, const unsigned char *src,
+                        unsigned ndim, const clb__axis *axis, unsigned fast,
+                        unsigned at, size_t run) {
+  size_t i;
+
+  if (at == fast)
+    at++;
+  if (at >= ndim - 1) {
+    copy_tiles(dst, src, &axis[fast], &axis[ndim - 1], run);
+    return;
+  }
+  for (i = 0; i < axis[at].n; i++)
+    copy_around(dst + (ptrdiff_t)i * axis[at].to,
+                src + (ptrdiff_t)i * axis[at].from, ndim, axis, fast, at + 1,
+                run);
+}
+
+static void copy_rows(unsigned char *dst, const unsigned char *src,
+                      unsigned ndim, const clb__axis *axis, size_t run) {
+  size_t i;
+
+  if (ndim == 1) {
+    copy_line(dst, src, axis->n, axis->to, axis->from, run);
+    return;
+  }
+  for (i = 0; i < axis->n; i++)
+    copy_rows(dst + (ptrdiff_t)i * axis->to, src + (ptrdiff_t)i * axis->from,
+              ndim - 1, axis + 1, run);
+}
+
 void clb__copy_strided(unsigned char *dst, const unsigned char *src,
                        unsigned ndim, const clb__axis *axis, size_t run) {
-  size_t i;
+  unsigned fast;
 
   if (ndim == 0) {
     memcpy(dst, src, run);
-  } else if (ndim == 1) {
-    copy_line(dst, src, axis->n, axis->to, axis->from, run);
-  } else {
-    for (i = 0; i < axis->n; i++)
-      clb__copy_strided(dst + (ptrdiff_t)i * axis->to,
-                        src + (ptrdiff_t)i * axis->from, ndim - 1, axis + 1,
-                        run);
+    return;
   }
+  fast = fast_axis(ndim, axis, run);
+  if (fast != ndim - 1)
+    copy_around(dst, src, ndim, axis, fast, 0, run);
+  else
+    copy_rows(dst, src, ndim, axis, run);
 }
 
 void clb__pick_out(const clb__pick *pick, unsigned char *box,

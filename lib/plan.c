@@ -40,6 +40,18 @@ static size_t runs_of(const clb__pick *pick) {
   return runs;
 }
 
+/* Microseconds a logical byte: each chunk is a kernel and a transfer, and one
+ * overlaps the other; what does not is the first chunk's kernel. */
+static double pack_cost(const clb__plan *plan, const clb__facts *facts) {
+  double bytes = (double)(plan->end - plan->start);
+  double chunk = (double)plan->chunk < bytes ? (double)plan->chunk : bytes;
+  double slowest = facts->pack_gbs < facts->link_gbs ? facts->pack_gbs
+                                                     : facts->link_gbs;
+
+  return 1 / (slowest * 1e3) + 2 * facts->command_us / chunk +
+         chunk / (facts->pack_gbs * 1e3) / bytes;
+}
+
 /* Microseconds a logical byte, over the first moves. */
 static double cost(const clb__plan *plan, const clb__facts *facts) {
   clb__cursor cursor;
@@ -82,6 +94,8 @@ static bool shape(clb__plan *plan, unsigned kind, bool rects,
   case CLB_PLAN_RECT:
     plan->box_dims = rect_dims(form);
     return !turns;
+  case CLB_PLAN_PACK:
+    return clb__form_contiguous(form) || clb__pack_can(form);
   case CLB_PLAN_GATHER:
     plan->box_dims = CLB__MAX_DIMS;
     return direction == CLB__GET ? !rects || plan->rect_dims > 0 : rects;
@@ -90,56 +104,118 @@ static bool shape(clb__plan *plan, unsigned kind, bool rects,
   }
 }
 
+/* All of the plan is one move. */
+static bool one_move(const clb__plan *plan) {
+  clb__cursor cursor;
+  const clb__move *move;
+
+  clb__cursor_init(&cursor, plan);
+  return clb__cursor_peek(&cursor, &move) && move->last &&
+         move->length == plan->end - plan->start;
+}
+
+/* What a kind would cost in all; DBL_MAX if it cannot be. */
+static double total_cost(clb__plan *plan, unsigned kind, bool rects,
+                         const clb__facts *facts, clb__direction direction) {
+  double bytes = (double)(plan->end - plan->start);
+
+  if (!(facts->plans & kind) || !shape(plan, kind, rects, facts, direction))
+    return DBL_MAX;
+  if (kind != CLB_PLAN_PACK)
+    return cost(plan, facts) * bytes;
+  return facts->build_us[clb__pack_wide(&plan->form)] < 0
+             ? DBL_MAX
+             : pack_cost(plan, facts) * bytes;
+}
+
+static const struct {
+  unsigned kind;
+  bool rects;
+} kinds[] = {{CLB_PLAN_READ, false},
+             {CLB_PLAN_RECT, false},
+             {CLB_PLAN_GATHER, false},
+             {CLB_PLAN_GATHER, true},
+             {CLB_PLAN_PACK, false}};
+#define KINDS ((int)(sizeof kinds / sizeof *kinds))
+#define PACK (KINDS - 1)
+
+/* Of a contiguous form all kinds are plain transfers: the first that is allowed
+ * will do. */
+static int contiguous(const clb__facts *facts) {
+  int i;
+
+  for (i = 0; i < KINDS; i++)
+    if (facts->plans & kinds[i].kind)
+      return i;
+  return -1;
+}
+
+/* The cheapest kind, or -1; DBL_MAX is what a kind costs that cannot be. */
+static int cheapest(clb__plan *plan, const clb__facts *facts,
+                    clb__direction direction) {
+  double costs[KINDS], build = facts->build_us[clb__pack_wide(&plan->form)];
+  int best = -1, i;
+
+  for (i = 0; i < KINDS; i++)
+    costs[i] = total_cost(plan, kinds[i].kind, kinds[i].rects, facts,
+                          direction);
+  for (i = 0; i < PACK; i++)
+    if (costs[i] < DBL_MAX && (best < 0 || costs[i] < costs[best]))
+      best = i;
+  if (costs[PACK] == DBL_MAX)
+    return best;
+  if (best < 0)
+    return PACK;
+  /* A kernel that is not there is built when all that it would have saved so
+   * far is as much as the build; not in a small access, which would wait. */
+  if (build == 0 ? costs[PACK] < costs[best]
+                 : costs[PACK] + build < costs[best] &&
+                       costs[best] - costs[PACK] >= facts->worth_us)
+    return PACK;
+  if (build > 0 && costs[PACK] < costs[best])
+    plan->missed_us = costs[best] - costs[PACK];
+  return best;
+}
+
 clb_status clb__plan_choose(clb__plan *plan, const clb__facts *facts,
                             const clb__form *form, size_t start, size_t end,
                             size_t chunk, clb__direction direction) {
-  static const struct {
-    unsigned kind;
-    bool rects;
-  } kinds[] = {{CLB_PLAN_READ, false},
-               {CLB_PLAN_RECT, false},
-               {CLB_PLAN_GATHER, false},
-               {CLB_PLAN_GATHER, true}};
-  double best = DBL_MAX;
-  int chosen = -1, i;
+  bool small = end - start <= facts->quick_bytes;
+  int chosen;
 
   plan->form = *form;
   plan->start = start;
   plan->end = end;
   plan->chunk = chunk < PTRDIFF_MAX ? chunk : PTRDIFF_MAX; /* signed steps */
   plan->gap = (size_t)(facts->command_us * facts->link_gbs * 1e3);
+  plan->quick = false;
+  plan->missed_us = 0;
 
-  if (facts->plans & CLB_PLAN_MAP) {
+  if (facts->plans & CLB_PLAN_MAP && !small) {
     (void)shape(plan, CLB_PLAN_MAP, false, facts, direction);
     return CLB_OK;
   }
-  for (i = 0; i < (int)(sizeof kinds / sizeof *kinds); i++) {
-    double us;
-    if (!(facts->plans & kinds[i].kind) ||
-        !shape(plan, kinds[i].kind, kinds[i].rects, facts, direction))
-      continue;
-    if (clb__form_contiguous(form))
-      return CLB_OK; /* all of them are plain reads then */
-    us = cost(plan, facts);
-    if (us < best) {
-      best = us;
-      chosen = i;
-    }
+  chosen = clb__form_contiguous(form) ? contiguous(facts)
+                                      : cheapest(plan, facts, direction);
+  if (chosen >= 0) {
+    (void)shape(plan, kinds[chosen].kind, kinds[chosen].rects, facts,
+                direction);
+    plan->quick = small && chosen != PACK && one_move(plan);
+  }
+  if (facts->plans & CLB_PLAN_MAP && !plan->quick) {
+    (void)shape(plan, CLB_PLAN_MAP, false, facts, direction);
+    return CLB_OK;
   }
   if (chosen < 0) {
     char names[64];
     clb__plan_names(facts->asked, names, sizeof names);
     return clb__fail(CLB_UNSUPPORTED,
-                     "the allowed plans (%s) cannot carry this layout%s%s",
+                     "the allowed plans (%s) cannot carry this layout%s",
                      names,
                      clb__form_turns(form)
                          ? ", which has a zero or negative stride"
-                         : "",
-                     facts->asked & CLB_PLAN_PACK
-                         ? "; pack does nothing in this version"
                          : "");
   }
-  (void)shape(plan, kinds[chosen].kind, kinds[chosen].rects, facts, direction);
   return CLB_OK;
 }
 

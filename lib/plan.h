@@ -9,12 +9,13 @@
  * have a cursor of their own, and nothing is kept in between.
  *
  * The logical range is cut into boxes of at most plan.chunk bytes; a box is one
- * move, or for CLB_PLAN_GATHER as many as it takes.
+ * move, or for CLB_PLAN_GATHER as many as it takes.  For CLB_PLAN_PACK a box is
+ * any range, and its move is a plain transfer of packed bytes.
  */
 #ifndef CLB_PLAN_H
 #define CLB_PLAN_H
 
-#include "layout.h"
+#include "pack.h"
 
 /* What a source can do and what it costs.  Figures are for choosing between
  * plans, not promises. */
@@ -26,6 +27,13 @@ typedef struct clb__facts {
   double row_ns;      /* one row of a rect, on top of its bytes */
   double pick_ns;     /* one run picked apart on the host */
   double pick_gbs;    /* bytes picked apart on the host */
+  double pack_gbs;    /* bytes packed by a kernel */
+  /* What building the kernel for forms that are not wide, and for those that
+   * are, still costs; 0: it was built; negative: it cannot be. */
+  double build_us[2];
+  double worth_us;    /* an access that saves less does not build a kernel */
+  size_t quick_bytes; /* most bytes of an access that may be one command on the
+                         program's own queue; 0: none may */
 } clb__facts;
 
 typedef enum clb__direction {
@@ -42,6 +50,8 @@ typedef struct clb__plan {
   size_t start, end; /* logical range */
   size_t chunk;
   size_t gap;      /* GATHER: bytes worth reading to save a command */
+  bool quick;      /* one move, of at most facts->quick_bytes */
+  double missed_us; /* what a kernel that is not built would have saved */
 } clb__plan;
 
 /* One command: height rows of width bytes, depth times.  Height and depth 1: a

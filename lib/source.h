@@ -28,7 +28,9 @@ typedef struct clb__host {
 enum {
   CLB__HOST_CANNOT_READ = 1, /* CL_MEM_HOST_WRITE_ONLY, _NO_ACCESS */
   CLB__HOST_CANNOT_WRITE = 2, /* CL_MEM_HOST_READ_ONLY, _NO_ACCESS */
-  CLB__SNAPSHOT = 4 /* after: copies that are ordered on the program's queue */
+  CLB__KERNEL_CANNOT_READ = 4,  /* CL_MEM_WRITE_ONLY */
+  CLB__KERNEL_CANNOT_WRITE = 8, /* CL_MEM_READ_ONLY */
+  CLB__SNAPSHOT = 16 /* after: copies that are ordered on the program's queue */
 };
 
 struct clb__source {
@@ -42,7 +44,7 @@ struct clb__source {
     clb__file *file;
     clb__host *host;
   } u;
-  unsigned short flags; /* CLB__HOST_CANNOT_*, CLB__SNAPSHOT */
+  unsigned short flags; /* CLB__HOST_*, CLB__KERNEL_*, CLB__SNAPSHOT */
   unsigned short place; /* clb_place of contents that are still there */
 };
 
@@ -51,6 +53,8 @@ typedef struct clb__port {
   const struct clb__source_ops *ops; /* of what was ordered apart */
   clb__direction direction;
   bool ordered;
+  bool quick;      /* device: by a command on the program's own queue, which is
+                      in-order; no marker is needed */
   cl_event marker; /* device: of what is ordered; NULL: the list's events */
   size_t size;     /* device: of the buffer */
   void *mapped;    /* device: between map and unmap */
@@ -82,19 +86,29 @@ struct clb__source_ops {
   void (*drop)(clb__port *port);
   clb_status (*close)(clb__port *port);
 
-  /* Blocks for a transfer, as clb__staging_take and _give. */
-  clb__block *(*take)(clb__port *port, bool must);
+  /* Blocks for a transfer, as clb__staging_take and _give; bare, one for
+   * events alone. */
+  clb__block *(*take)(clb__port *port, bool bare, bool must);
   void (*give)(clb__port *port, clb__block *block);
 
-  /* Starts a move between the source and data, which lies in block; flush
-   * lets those that were started run, wait waits for all of the block's. */
-  clb_status (*start)(clb__port *port, clb__block *block, unsigned char *data,
+  /* Starts a move of a plan between the source and data; it is of a block,
+   * whose scratch it may use from byte at on.  flush lets those that were
+   * started run, wait waits for all of the block's. */
+  clb_status (*start)(clb__port *port, const clb__plan *plan,
+                      clb__block *block, size_t at, unsigned char *data,
                       const clb__move *move);
-  clb_status (*flush)(clb__port *port);
+  clb_status (*flush)(clb__port *port, clb__block *block);
   clb_status (*wait)(clb__port *port, clb__block *block);
   /* start() has moved the bytes when it returns, to any memory, and needs no
    * block. */
   bool direct;
+
+  /* Whether start() may be given this memory of the caller's, with a block for
+   * its events; NULL: never. */
+  bool (*reaches)(const clb__port *port, const void *memory, size_t length);
+
+  /* Threads that may copy beside the caller's; NULL: none. */
+  unsigned (*helpers)(const clb__port *port);
 
   /* Addresses the source's bytes where they are; with CLB_PLAN_MAP alone. */
   clb_status (*map)(clb__port *port, uint64_t first, size_t bytes,
@@ -109,6 +123,15 @@ static inline clb_status clb__port_open(clb__port *port) {
 
   return status == CLB_OK ? port->source->ops->await(port) : status;
 }
+
+/* Chooses a plan for logical bytes [start, end) of a form in a source. */
+enum {
+  CLB__COMMIT = 1,      /* it is about to run: a kernel that it needs is built */
+  CLB__MAY_BE_QUICK = 2 /* the port may be */
+};
+clb_status clb__source_plan(const clb__source *source, clb__direction direction,
+                            const clb__form *form, size_t start, size_t end,
+                            unsigned flags, clb__plan *plan);
 
 static inline bool clb__source_is_device(const clb__source *source) {
   return source->ops == &clb__device_ops;

@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include "kernels.h"
 #include "source.h"
 
 static clb_context *context_of(const clb__port *port) {
@@ -44,12 +45,23 @@ static bool host_may(const clb__source *source, clb__direction direction) {
                                                   : CLB__HOST_CANNOT_WRITE));
 }
 
+static bool kernel_may(const clb__source *source, clb__direction direction) {
+  return !(source->flags & (direction == CLB__GET ? CLB__KERNEL_CANNOT_READ
+                                                  : CLB__KERNEL_CANNOT_WRITE));
+}
+
 static clb_status device_facts(const clb__source *source,
                                clb__direction direction, clb__facts *facts) {
-  clb_status status = clb__device_facts(source->u.device.context, facts);
+  clb_context *context = source->u.device.context;
+  clb_status status = clb__device_facts(context, direction, facts);
 
   if (status != CLB_OK)
     return status;
+  if (!kernel_may(source, direction))
+    facts->plans &= ~(unsigned)CLB_PLAN_PACK;
+  if (direction == CLB__PUT || context->out_of_order ||
+      source->u.device.after != NULL || !host_may(source, direction))
+    facts->quick_bytes = 0;
   if (!host_may(source, direction))
     facts->command_us *= 2; /* through scratch */
   /* A put maps for reading too: what is between the elements has to stay. */
@@ -68,6 +80,8 @@ static clb_status device_order(clb__port *port) {
     return clb__fail_cl(err, "clGetMemObjectInfo");
   clb__park_sweep(context_of(port));
   port->marker = NULL;
+  if (port->quick)
+    return CLB_OK;
   status = source->u.device.after != NULL
                ? clb__events_flush(source->u.device.after)
                : clb__queue_mark(context_of(port), &port->marker);
@@ -93,6 +107,8 @@ static clb_status device_await(clb__port *port) {
 
   port->marker = NULL;
   port->ordered = false;
+  if (port->quick)
+    return CLB_OK;
   return marker != NULL ? clb__marker_wait(context_of(port), marker)
                         : clb__events_wait(port->source->u.device.after);
 }
@@ -102,7 +118,9 @@ static clb_status device_close(clb__port *port) {
   return CLB_OK;
 }
 
-static clb__block *device_take(clb__port *port, bool must) {
+static clb__block *device_take(clb__port *port, bool bare, bool must) {
+  if (bare)
+    return clb__block_bare(context_of(port)->chunk_size);
   return clb__staging_take(context_of(port), must);
 }
 
@@ -145,7 +163,8 @@ static bool is_plain(const clb__move *move) {
 static cl_int enqueue(const clb__port *port, unsigned char *data,
                       const clb__move *move, cl_event *event,
                       const char **call) {
-  cl_command_queue queue = context_of(port)->queue;
+  cl_command_queue queue =
+      port->quick ? context_of(port)->program : context_of(port)->queue;
   cl_mem mem = port->source->u.device.mem;
   rect_words r = rect_of(move, 0);
 
@@ -196,11 +215,10 @@ static cl_int enqueue_copy(const clb__port *port, cl_mem scratch, size_t at,
 }
 
 /* Between scratch and host memory. */
-static cl_int enqueue_scratch(const clb__port *port, cl_mem scratch, size_t at,
-                              unsigned char *data, size_t bytes,
-                              cl_event *event, const char **call) {
-  cl_command_queue queue = context_of(port)->queue;
-
+static cl_int enqueue_scratch(const clb__port *port, cl_command_queue queue,
+                              cl_mem scratch, size_t at, unsigned char *data,
+                              size_t bytes, cl_event *event,
+                              const char **call) {
   if (port->direction == CLB__GET) {
     *call = "clEnqueueReadBuffer";
     return clEnqueueReadBuffer(queue, scratch, CL_FALSE, at, bytes, data, 0,
@@ -211,45 +229,90 @@ static cl_int enqueue_scratch(const clb__port *port, cl_mem scratch, size_t at,
                               NULL, event);
 }
 
-/* A buffer that the host may not access goes through scratch.  The queue is
+/* A move by two commands, between which the bytes are in scratch.  The queue is
  * in-order; both events are kept, since an error need not be carried on. */
-static cl_int start_through_scratch(clb__port *port, clb__block *block,
-                                    unsigned char *data, const clb__move *move,
-                                    const char **call) {
-  size_t at = (size_t)(data - block->data);
-  bool get = port->direction == CLB__GET;
+typedef struct hop {
+  clb__port *port;
+  clb__block *block;
+  unsigned char *data;
+  const clb__move *move;
+  const clb__pack *pack; /* NULL: a copy of the bytes as they lie */
+  cl_command_queue queue;
+  size_t at; /* in scratch */
+  const char *call;
+} hop;
+
+/* Between the buffer and scratch. */
+static cl_int hop_on_device(hop *one) {
+  clb__block *block = one->block;
   cl_event *event = &block->event[block->events];
   cl_int err;
 
-  err = get ? enqueue_copy(port, block->scratch, at, move, event, call)
-            : enqueue_scratch(port, block->scratch, at, data, move->bytes,
-                              event, call);
-  if (err != CL_SUCCESS)
-    return err;
-  event = &block->event[++block->events];
-  err = get ? enqueue_scratch(port, block->scratch, at, data, move->bytes,
-                              event, call)
-            : enqueue_copy(port, block->scratch, at, move, event, call);
+  if (one->pack == NULL) {
+    err = enqueue_copy(one->port, block->scratch, one->at, one->move, event,
+                       &one->call);
+  } else {
+    one->call = "clEnqueueNDRangeKernel";
+    err = clb__kernels_enqueue(context_of(one->port), one->queue,
+                               one->port->direction, one->pack,
+                               one->port->source->u.device.mem, block->scratch,
+                               one->at, event);
+  }
   block->events += err == CL_SUCCESS;
   return err;
 }
 
-static clb_status start_one(clb__port *port, clb__block *block,
-                            unsigned char *data, const clb__move *move) {
-  const char *call;
-  clb_status status;
+/* Between scratch and the host. */
+static cl_int hop_over_link(hop *one) {
+  clb__block *block = one->block;
+  cl_int err = enqueue_scratch(one->port, one->queue, block->scratch, one->at,
+                               one->data, one->move->bytes,
+                               &block->event[block->events], &one->call);
+
+  block->events += err == CL_SUCCESS;
+  return err;
+}
+
+static clb_status hop_through_scratch(hop *one) {
+  bool get = one->port->direction == CLB__GET;
+  clb_status status = clb__staging_scratch(context_of(one->port), one->block);
   cl_int err;
 
-  if (host_may(port->source, port->direction)) {
-    err = enqueue(port, data, move, &block->event[block->events], &call);
-    block->events += err == CL_SUCCESS;
-  } else {
-    status = clb__staging_scratch(context_of(port), block);
-    if (status != CLB_OK)
-      return status;
-    err = start_through_scratch(port, block, data, move, &call);
-  }
+  if (status != CLB_OK)
+    return status;
+  err = get ? hop_on_device(one) : hop_over_link(one);
+  if (err == CL_SUCCESS)
+    err = get ? hop_over_link(one) : hop_on_device(one);
+  return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, one->call);
+}
+
+static clb_status start_one(clb__port *port, clb__block *block, size_t at,
+                            unsigned char *data, const clb__move *move) {
+  hop one = {.port = port, .block = block, .data = data, .move = move,
+             .queue = context_of(port)->queue, .at = at};
+  const char *call;
+  cl_int err;
+
+  if (!host_may(port->source, port->direction))
+    return hop_through_scratch(&one);
+  err = enqueue(port, data, move, &block->event[block->events], &call);
+  block->events += err == CL_SUCCESS;
   return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, call);
+}
+
+static clb_status start_packed(clb__port *port, const clb__plan *plan,
+                               clb__block *block, size_t at,
+                               unsigned char *data, const clb__move *move) {
+  clb__pack pack;
+  hop one = {.port = port, .block = block, .data = data, .move = move,
+             .pack = &pack, .at = (at + 15) / 16 * 16};
+  clb_status status =
+      clb__context_lane(context_of(port), block->lane, &one.queue);
+
+  if (status != CLB_OK)
+    return status;
+  clb__pack_make(&plan->form, move->start, move->bytes, &pack);
+  return hop_through_scratch(&one);
 }
 
 /* Whether the rows or slices, each with the whole of its pitch, are more than
@@ -263,13 +326,13 @@ static bool pitches_leave(const clb__port *port, const clb__move *move) {
 /* NVIDIA's driver refuses a rect whose last pitch ends past the buffer, though
  * its last row does not (seen with 580.159): the last slice or row of such a
  * one is a command of its own. */
-static clb_status device_start(clb__port *port, clb__block *block,
-                               unsigned char *data, const clb__move *move) {
+static clb_status start_cut(clb__port *port, clb__block *block, size_t at,
+                            unsigned char *data, const clb__move *move) {
   clb__move first = *move, last = *move;
   clb_status status;
 
   if (!pitches_leave(port, move))
-    return start_one(port, block, data, move);
+    return start_one(port, block, at, data, move);
   if (move->depth > 1) {
     first.depth--;
     last.depth = 1;
@@ -281,16 +344,48 @@ static clb_status device_start(clb__port *port, clb__block *block,
   }
   first.bytes = first.width * first.height * first.depth;
   last.bytes = last.width * last.height * last.depth;
-  status = device_start(port, block, data, &first);
-  return status == CLB_OK
-             ? device_start(port, block, data + first.bytes, &last)
-             : status;
+  status = start_cut(port, block, at, data, &first);
+  return status == CLB_OK ? start_cut(port, block, at + first.bytes,
+                                      data + first.bytes, &last)
+                          : status;
 }
 
-static clb_status device_flush(clb__port *port) {
-  cl_int err = clFlush(context_of(port)->queue);
+static clb_status device_start(clb__port *port, const clb__plan *plan,
+                               clb__block *block, size_t at,
+                               unsigned char *data, const clb__move *move) {
+  return plan->kind == CLB_PLAN_PACK && !clb__form_contiguous(&plan->form)
+             ? start_packed(port, plan, block, at, data, move)
+             : start_cut(port, block, at, data, move);
+}
+
+static clb_status flush(cl_command_queue queue) {
+  cl_int err = clFlush(queue);
 
   return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, "clFlush");
+}
+
+static clb_status device_flush(clb__port *port, clb__block *block) {
+  clb_context *context = context_of(port);
+  clb_status status = CLB_OK;
+
+  if (port->quick)
+    return flush(context->program);
+  if (block->lane != 0 && context->second != NULL)
+    status = flush(context->second);
+  return status == CLB_OK ? flush(context->queue) : status;
+}
+
+/* The host's memory may be the device's own, too; or pinned for it. */
+static bool device_reaches(const clb__port *port, const void *memory,
+                           size_t length) {
+  clb_context *context = context_of(port);
+
+  return host_may(port->source, port->direction) &&
+         (context->processor || clb__host_is_pinned(context, memory, length));
+}
+
+static unsigned device_helpers(const clb__port *port) {
+  return clb__context_helpers(context_of(port));
 }
 
 static clb_status device_wait(clb__port *port, clb__block *block) {
@@ -345,6 +440,57 @@ const clb__source_ops clb__device_ops = {
     .start = device_start,
     .flush = device_flush,
     .wait = device_wait,
+    .reaches = device_reaches,
+    .helpers = device_helpers,
     .map = device_map,
     .unmap = device_unmap,
 };
+
+/* --- Choosing --------------------------------------------------------------- */
+
+/* A chosen plan's kernel, built; or what it would have saved, noted.  The
+ * failure of a compiler is no failure of the access: it goes another way. */
+static clb_status commit_to(const clb__source *source, clb__direction direction,
+                            clb__plan *plan, bool *again) {
+  clb_context *context = source->u.device.context;
+  bool wide = clb__pack_wide(&plan->form);
+  clb__error before;
+  clb_status status;
+
+  *again = false;
+  if (plan->missed_us > 0)
+    clb__kernels_miss(context, direction, wide, plan->missed_us);
+  if (plan->kind != CLB_PLAN_PACK || clb__form_contiguous(&plan->form) ||
+      clb__kernels_state(context, direction, wide) == CLB__BUILT)
+    return CLB_OK;
+  clb__error_keep(&before);
+  status = clb__kernels_build(context, direction, wide);
+  *again = status == CLB_UNSUPPORTED &&
+           (context->plans & ~(unsigned)CLB_PLAN_PACK) != 0;
+  if (*again)
+    clb__error_put_back(&before);
+  return *again ? CLB_OK : status;
+}
+
+clb_status clb__source_plan(const clb__source *source, clb__direction direction,
+                            const clb__form *form, size_t start, size_t end,
+                            unsigned flags, clb__plan *plan) {
+  size_t chunk = source->ops->chunk;
+  bool again = false;
+  clb_status status;
+
+  if (chunk == 0)
+    chunk = source->u.device.context->chunk_size;
+  do {
+    clb__facts facts;
+    status = source->ops->facts(source, direction, &facts);
+    if (!(flags & CLB__MAY_BE_QUICK))
+      facts.quick_bytes = 0;
+    if (status == CLB_OK)
+      status = clb__plan_choose(plan, &facts, form, start, end, chunk,
+                                direction);
+    if (status == CLB_OK && flags & CLB__COMMIT && clb__source_is_device(source))
+      status = commit_to(source, direction, plan, &again);
+  } while (status == CLB_OK && again);
+  return status;
+}

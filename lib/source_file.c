@@ -151,7 +151,8 @@ static clb_status file_check(clb__port *port) {
   return clb__fail_prefix(check_unchanged(file), "%s", file->path);
 }
 
-static clb__block *file_take(clb__port *port, bool must) {
+static clb__block *file_take(clb__port *port, bool bare, bool must) {
+  (void)bare;
   return must ? clb__block_make(port->source->ops->chunk) : NULL;
 }
 
@@ -183,16 +184,25 @@ static clb_status read_move(const clb__file *file, unsigned char *data,
   return CLB_OK;
 }
 
-static clb_status file_start(clb__port *port, clb__block *block,
-                             unsigned char *data, const clb__move *move) {
+static clb_status file_start(clb__port *port, const clb__plan *plan,
+                             clb__block *block, size_t at, unsigned char *data,
+                             const clb__move *move) {
   const clb__file *file = port->source->u.file;
 
+  (void)plan;
   (void)block;
+  (void)at;
   return clb__fail_prefix(read_move(file, data, move), "%s", file->path);
 }
 
-static clb_status file_flush(clb__port *port) {
+static clb_status file_order(clb__port *port) {
   (void)port;
+  return CLB_OK;
+}
+
+static clb_status file_flush(clb__port *port, clb__block *block) {
+  (void)port;
+  (void)block;
   return CLB_OK;
 }
 
@@ -213,7 +223,7 @@ const clb__source_ops clb__file_ops = {
     .lock = file_lock,
     .pooled = file_pooled,
     .facts = facts_of_file,
-    .order = file_flush,
+    .order = file_order,
     .await = file_check,
     .ready = file_ready,
     .drop = file_drop,

@@ -29,6 +29,16 @@ clb__block *clb__block_make(size_t size) {
   return NULL;
 }
 
+clb__block *clb__block_bare(size_t size) {
+  clb__block *block = calloc(1, sizeof *block);
+
+  if (block == NULL)
+    (void)clb__fail(CLB_OUT_OF_MEMORY, "no memory for events");
+  else
+    block->size = size;
+  return block;
+}
+
 void clb__block_free(clb__block *block) {
   if (block == NULL)
     return;
@@ -184,8 +194,10 @@ clb_status clb__staging_scratch(clb_context *context, clb__block *block) {
 
   if (block->scratch != NULL)
     return CLB_OK;
-  block->scratch = clCreateBuffer(context->cl, CL_MEM_READ_WRITE, block->size,
-                                  NULL, &err);
+  /* Each move begins, and what a kernel packs ends, at a multiple of 16. */
+  block->scratch =
+      clCreateBuffer(context->cl, CL_MEM_READ_WRITE,
+                     block->size + (CLB__BLOCK_MOVES + 1) * 16, NULL, &err);
   if (err == CL_SUCCESS)
     return CLB_OK;
   block->scratch = NULL;

@@ -3,7 +3,9 @@
  *
  * While the block at the ring's tail is consumed, those behind it are being
  * filled.  Two cursors walk the same moves: one starts them, one says what to
- * do with the bytes.
+ * do with the bytes.  Bytes that go to memory are copied there by the crew
+ * while the next block is waited for; where the source can reach that memory
+ * itself a block only keeps the events.
  */
 #include "config.h"
 
@@ -14,9 +16,19 @@
 
 #define RING 4
 
+/* A piece of a copy for one thread, and copies that are not worth a second. */
+#define PIECE ((size_t)256 << 10)
+#define SMALL_COPY (2 * PIECE)
+
 typedef struct ring_slot {
   clb__block *block;
   unsigned moves;
+  /* A copy out of the block that may be under way: */
+  bool copying;
+  clb__batch batch;
+  unsigned char *to;
+  const unsigned char *from;
+  size_t length;
 } ring_slot;
 
 typedef struct getting {
@@ -27,8 +39,50 @@ typedef struct getting {
   ring_slot ring[RING];
   unsigned tail, count;
   unsigned char *box; /* for a sink: a box that is picked together */
+  bool straight;      /* moves go to the target's memory, */
+  bool bare;          /* and need no block but for their events */
+  unsigned helpers;   /* threads beside this one */
   uint64_t link;
 } getting;
+
+/* --- Copies by several threads ---------------------------------------------- */
+
+static void copy_piece(void *user, size_t index) {
+  const ring_slot *slot = user;
+  size_t at = index * PIECE, left = slot->length - at;
+
+  memcpy(slot->to + at, slot->from + at, left < PIECE ? left : PIECE);
+}
+
+/* Copies out of the slot's block; all but the last copy is there when it
+ * returns. */
+static void copy_out(const getting *get, ring_slot *slot, unsigned char *to,
+                     const unsigned char *from, size_t length) {
+  if (slot->copying)
+    clb__crew_finish(&slot->batch);
+  slot->copying = false;
+  if (length <= SMALL_COPY || get->helpers == 0) {
+    memcpy(to, from, length);
+    return;
+  }
+  slot->to = to;
+  slot->from = from;
+  slot->length = length;
+  slot->batch.piece = copy_piece;
+  slot->batch.user = slot;
+  slot->batch.pieces = (length + PIECE - 1) / PIECE;
+  slot->batch.helpers = get->helpers;
+  clb__crew_post(&slot->batch);
+  slot->copying = true;
+}
+
+static void end_copy(ring_slot *slot) {
+  if (slot->copying)
+    clb__crew_finish(&slot->batch);
+  slot->copying = false;
+}
+
+/* --- Through blocks --------------------------------------------------------- */
 
 static clb_status to_sink(const clb__target *target, const void *data,
                           size_t length) {
@@ -38,13 +92,14 @@ static clb_status to_sink(const clb__target *target, const void *data,
 }
 
 /* A run of logical bytes that lie in order. */
-static clb_status deliver(getting *get, size_t start, const unsigned char *data,
-                          size_t length) {
+static clb_status deliver(getting *get, ring_slot *slot, size_t start,
+                          const unsigned char *data, size_t length) {
   if (length == 0)
     return CLB_OK;
   if (get->target->memory == NULL)
     return to_sink(get->target, data, length);
-  memcpy(get->target->memory + (start - get->plan->start), data, length);
+  copy_out(get, slot, get->target->memory + (start - get->plan->start), data,
+           length);
   return CLB_OK;
 }
 
@@ -58,10 +113,13 @@ static unsigned char *box_of(getting *get, size_t start) {
   return get->box;
 }
 
-static clb_status start_move(getting *get, clb__block *block, unsigned char *data,
+static clb_status start_move(getting *get, clb__block *block, size_t at,
                              const clb__move *move) {
-  clb_status status = get->port->source->ops->start(get->port, block, data,
-                                                    move);
+  unsigned char *data =
+      get->straight ? get->target->memory + (move->start - get->plan->start)
+                    : block->data + at;
+  clb_status status = get->port->source->ops->start(get->port, get->plan, block,
+                                                    at, data, move);
   if (status == CLB_OK)
     get->link += move->bytes;
   return status;
@@ -76,15 +134,14 @@ static clb_status fill(getting *get, ring_slot *slot) {
   while (slot->moves < CLB__BLOCK_MOVES &&
          clb__cursor_peek(&get->ahead, &move) &&
          at + move->bytes <= slot->block->size) {
-    clb_status status =
-        start_move(get, slot->block, slot->block->data + at, move);
+    clb_status status = start_move(get, slot->block, at, move);
     if (status != CLB_OK)
       return status;
     at += clb__placed(get->plan, move->bytes);
     clb__cursor_take(&get->ahead, NULL);
     slot->moves++;
   }
-  return get->port->source->ops->flush(get->port);
+  return get->port->source->ops->flush(get->port, slot->block);
 }
 
 /* Takes blocks and starts moves while there is room in the ring. */
@@ -96,9 +153,11 @@ static clb_status fill_ring(getting *get) {
     ring_slot *slot = &get->ring[(get->tail + get->count) % RING];
     clb_status status;
     if (slot->block == NULL)
-      slot->block = ops->take(get->port, get->count == 0);
+      slot->block = ops->take(get->port, get->bare, get->count == 0);
     if (slot->block == NULL)
       return get->count == 0 ? CLB_OUT_OF_MEMORY : CLB_OK;
+    end_copy(slot);
+    slot->block->lane = (get->tail + get->count) % 2;
     get->count++; /* what was started is waited for, whatever happens */
     status = fill(get, slot);
     if (status != CLB_OK)
@@ -108,12 +167,14 @@ static clb_status fill_ring(getting *get) {
 }
 
 /* Passes the bytes of the oldest block on. */
-static clb_status consume(getting *get, const ring_slot *slot) {
+static clb_status consume(getting *get, ring_slot *slot) {
   const unsigned char *data = slot->block->data;
   size_t at = 0, run_start = 0, run_at = 0, run = 0;
   clb_status status = CLB_OK;
   unsigned i;
 
+  if (get->straight)
+    return CLB_OK;
   for (i = 0; i < slot->moves && status == CLB_OK; i++) {
     const clb__move *move;
     clb__pick pick;
@@ -124,7 +185,7 @@ static clb_status consume(getting *get, const ring_slot *slot) {
     if (pick.same && run > 0 && run_at + run == at) {
       run += move->bytes;
     } else {
-      status = deliver(get, run_start, data + run_at, run);
+      status = deliver(get, slot, run_start, data + run_at, run);
       run_start = move->start;
       run_at = at;
       run = pick.same ? move->bytes : 0;
@@ -138,7 +199,7 @@ static clb_status consume(getting *get, const ring_slot *slot) {
     }
     at += clb__placed(get->plan, move->bytes);
   }
-  return status == CLB_OK ? deliver(get, run_start, data + run_at, run)
+  return status == CLB_OK ? deliver(get, slot, run_start, data + run_at, run)
                           : status;
 }
 
@@ -153,6 +214,7 @@ static void drain(getting *get, clb_status status) {
   for (i = 0; i < RING; i++) {
     if (get->ring[i].block == NULL)
       continue;
+    end_copy(&get->ring[i]);
     (void)ops->wait(get->port, get->ring[i].block);
     ops->give(get->port, get->ring[i].block);
   }
@@ -182,68 +244,110 @@ static clb_status get_staged(getting *get) {
   return status;
 }
 
-/* Straight to the destination. */
+/* Straight to the destination, by a source that needs no block. */
 static clb_status get_direct(getting *get) {
   const clb__move *move;
   clb_status status = CLB_OK;
 
+  get->straight = true;
   while (status == CLB_OK && clb__cursor_peek(&get->ahead, &move)) {
-    status = start_move(get, NULL,
-                        get->target->memory + (move->start - get->plan->start),
-                        move);
+    status = start_move(get, NULL, 0, move);
     clb__cursor_take(&get->ahead, NULL);
   }
   return status;
 }
 
-/* One piece of a mapped region; origin is the mapping's first byte. */
-static clb_status get_mapped_piece(getting *get, const unsigned char *mapping,
-                                   uint64_t first, size_t at, clb__form *piece) {
-  const unsigned char *src = mapping + (piece->origin - first);
-  clb__axis axis[CLB__MAX_DIMS];
-  unsigned char *box;
-  unsigned d;
+/* --- Out of a mapping ------------------------------------------------------- */
 
-  get->link += clb__form_length(piece);
-  if (piece->ndim == 0)
-    return deliver(get, at, src, piece->run);
-  for (d = 0; d < piece->ndim; d++)
-    axis[d] = (clb__axis){piece->dim[d].n, piece->dim[d].stride,
-                          (ptrdiff_t)piece->size[d + 1]};
-  if ((box = box_of(get, at)) == NULL)
-    return CLB_OUT_OF_MEMORY;
-  clb__copy_strided(box, src, piece->ndim, axis, piece->run);
-  return get->target->memory != NULL
-             ? CLB_OK
-             : to_sink(get->target, box, clb__form_length(piece));
+/* What the threads pick apart together. */
+typedef struct sheet {
+  const clb__form *form;
+  const unsigned char *mapping; /* byte first of the source */
+  uint64_t first;
+  size_t start, end, piece; /* logical bytes */
+  unsigned char *to;        /* where logical byte start goes */
+} sheet;
+
+static void pick_piece(void *user, size_t index) {
+  const sheet *all = user;
+  size_t at = all->start + index * all->piece;
+  size_t end = all->end - at < all->piece ? all->end : at + all->piece;
+
+  while (at < end) {
+    clb__axis axis[CLB__MAX_DIMS];
+    clb__form box;
+    unsigned d;
+
+    clb__form_box(all->form, at, end - at, CLB__MAX_DIMS, &box);
+    for (d = 0; d < box.ndim; d++)
+      axis[d] = (clb__axis){box.dim[d].n, box.dim[d].stride,
+                            (ptrdiff_t)box.size[d + 1]};
+    clb__copy_strided(all->to + (at - all->start),
+                      all->mapping + (box.origin - all->first), box.ndim, axis,
+                      box.run);
+    at += clb__form_length(&box);
+  }
 }
 
-/* Out of a mapping. */
+/* Pieces of whole rows, some for each thread. */
+static void pick_sheet(const getting *get, sheet *all) {
+  size_t length = all->end - all->start, row = all->form->run;
+  clb__batch batch = {.piece = pick_piece, .user = all};
+
+  all->piece = length;
+  if (length > SMALL_COPY && get->helpers > 0) {
+    all->piece = length / (4 * (get->helpers + 1));
+    if (all->piece < PIECE)
+      all->piece = PIECE;
+    if (row < all->piece)
+      all->piece -= all->piece % row;
+    batch.helpers = get->helpers;
+  }
+  batch.pieces = (length + all->piece - 1) / all->piece;
+  clb__crew_post(&batch);
+  clb__crew_finish(&batch);
+}
+
+/* The next part of a mapped form: all that is left where it goes to memory, a
+ * chunk where it goes to a sink. */
+static clb_status get_mapped_part(getting *get, sheet *all) {
+  const clb__target *target = get->target;
+  size_t length = all->end - all->start;
+
+  get->link += length;
+  if (target->memory == NULL && all->form->ndim == 0)
+    return to_sink(target,
+                   all->mapping + (all->form->origin + all->start - all->first),
+                   length);
+  if ((all->to = box_of(get, all->start)) == NULL)
+    return CLB_OUT_OF_MEMORY;
+  pick_sheet(get, all);
+  return target->memory != NULL ? CLB_OK : to_sink(target, all->to, length);
+}
+
 static clb_status get_mapped(getting *get) {
   const clb__source_ops *ops = get->port->source->ops;
   const clb__plan *plan = get->plan;
-  size_t at = plan->start;
-  uint64_t first, bytes;
+  sheet all = {.form = &plan->form, .start = plan->start};
+  uint64_t bytes;
   unsigned char *mapping;
   clb_status status;
   clb__error cause;
 
-  clb__form_span(&plan->form, &first, &bytes);
+  clb__form_span(&plan->form, &all.first, &bytes);
   if (plan->form.ndim == 0) { /* only what is asked for */
-    first += plan->start;
+    all.first += plan->start;
     bytes = plan->end - plan->start;
   }
-  status = ops->map(get->port, first, (size_t)bytes, &mapping);
+  status = ops->map(get->port, all.first, (size_t)bytes, &mapping);
   if (status != CLB_OK)
     return status;
-  while (status == CLB_OK && at < plan->end) {
-    size_t limit = plan->end - at;
-    clb__form piece;
-    if (limit > plan->chunk && get->target->memory == NULL)
-      limit = plan->chunk;
-    clb__form_box(&plan->form, at, limit, CLB__MAX_DIMS, &piece);
-    status = get_mapped_piece(get, mapping, first, at, &piece);
-    at += clb__form_length(&piece);
+  all.mapping = mapping;
+  for (; status == CLB_OK && all.start < plan->end; all.start = all.end) {
+    all.end = plan->end;
+    if (get->target->memory == NULL && all.end - all.start > plan->chunk)
+      all.end = all.start + plan->chunk;
+    status = get_mapped_part(get, &all);
   }
   clb__error_save(&cause, status);
   if (status == CLB_OK)
@@ -254,6 +358,16 @@ static clb_status get_mapped(getting *get) {
   return status;
 }
 
+/* Whether moves may go to the target's memory without a block in between. */
+static bool goes_straight(const getting *get) {
+  const clb__source_ops *ops = get->port->source->ops;
+
+  return get->target->memory != NULL && get->plan->kind != CLB_PLAN_GATHER &&
+         ops->reaches != NULL &&
+         ops->reaches(get->port, get->target->memory,
+                      get->plan->end - get->plan->start);
+}
+
 clb_status clb__transfer_get(clb__port *port, const clb__plan *plan,
                              const clb__target *target, uint64_t *link) {
   getting get = {.port = port, .plan = plan, .target = target};
@@ -261,6 +375,11 @@ clb_status clb__transfer_get(clb__port *port, const clb__plan *plan,
 
   clb__cursor_init(&get.ahead, plan);
   clb__cursor_init(&get.behind, plan);
+  get.straight = goes_straight(&get);
+  get.bare = get.straight && plan->kind != CLB_PLAN_PACK;
+  if (plan->end - plan->start > SMALL_COPY && !get.straight &&
+      port->source->ops->helpers != NULL)
+    get.helpers = port->source->ops->helpers(port);
   if (plan->kind == CLB_PLAN_MAP)
     status = get_mapped(&get);
   else if (port->source->ops->direct && target->memory != NULL &&

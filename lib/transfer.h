@@ -7,6 +7,7 @@
 #ifndef CLB_TRANSFER_H
 #define CLB_TRANSFER_H
 
+#include "crew.h"
 #include "source.h"
 
 /* Where logical bytes go: to memory, or in order to a sink. */

@@ -59,13 +59,14 @@ static clb_status fill(putting *put, clb__block *block) {
     clb__cursor_take(&put->cursor, &pick);
     status = arrange(put, &move, &pick, block->data + at);
     if (status == CLB_OK)
-      status = ops->start(put->port, block, block->data + at, &move);
+      status = ops->start(put->port, put->plan, block, at, block->data + at,
+                          &move);
     if (status != CLB_OK)
       return status;
     at += clb__placed(put->plan, move.bytes);
     moves++;
   }
-  return ops->flush(put->port);
+  return ops->flush(put->port, block);
 }
 
 /* A block of the ring whose bytes are on their way no more: the next one, or
@@ -75,13 +76,14 @@ static clb_status next_block(putting *put, unsigned *turn, clb__block **out) {
   clb__block **block = &put->ring[*turn % RING];
 
   if (*block == NULL)
-    *block = ops->take(put->port, *turn == 0);
+    *block = ops->take(put->port, false, *turn == 0);
   if (*block == NULL && *turn > 0) {
     *turn = 0;
     block = &put->ring[0];
   }
   if (*block == NULL)
     return CLB_OUT_OF_MEMORY;
+  (*block)->lane = *turn % 2;
   ++*turn;
   *out = *block;
   return ops->wait(put->port, *block);

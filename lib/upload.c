@@ -74,15 +74,11 @@ static clb_status put(clb_bytes *bytes, destination *to) {
   const clb__source_ops *ops = to->source.ops;
   clb__port port = {.source = &to->source, .direction = CLB__PUT};
   double since = clb__seconds();
-  clb__facts facts;
   clb__plan plan;
   supply from;
-  clb_status status = ops->facts(&to->source, CLB__PUT, &facts);
+  clb_status status = clb__source_plan(&to->source, CLB__PUT, &to->form, 0,
+                                       to->length, CLB__COMMIT, &plan);
 
-  if (status == CLB_OK)
-    status = clb__plan_choose(&plan, &facts, &to->form, 0, to->length,
-                              to->source.u.device.context->chunk_size,
-                              CLB__PUT);
   if (status == CLB_OK)
     status = supply_open(&from, bytes);
   if (status == CLB_OK)
