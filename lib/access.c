@@ -72,7 +72,8 @@ clb_status clb_bytes_read(clb_bytes *bytes, clb_access access,
 
 clb_status clb_bytes_copy_into(clb_bytes *bytes, size_t start, void *dst,
                                size_t length) {
-  clb__target target = {.memory = dst};
+  bool lost = false; /* the caller's memory, which is told of the failure */
+  clb__target target = {.memory = dst, .lost = &lost};
   const unsigned char *data;
   clb_status status;
   size_t end;

@@ -27,8 +27,10 @@ typedef struct clb__block {
   cl_mem pinned; /* NULL: data is pageable */
   unsigned char *data;
   size_t size;
-  cl_mem scratch; /* on the device, a little over size bytes; NULL until it is
+  cl_mem scratch; /* on the device, of size bytes, rounded up; NULL until it is
                      needed */
+  cl_mem beside;  /* a copy of a part of the source; of beside_size bytes */
+  size_t beside_size;
   unsigned lane;  /* which of our queues its commands go to */
   unsigned events;
   cl_event event[CLB__BLOCK_EVENTS];
@@ -86,6 +88,7 @@ struct clb_context {
   pthread_mutex_t probe_lock;
   bool probed;
   clb__facts facts;
+  bool compiles;  /* the device has a compiler */
   bool processor; /* the device is one: a read is a copy by its cores */
 };
 
@@ -135,9 +138,18 @@ void clb__staging_give(clb_context *context, clb__block *block);
 /* The block's scratch buffer, made if it is not there. */
 clb_status clb__staging_scratch(clb_context *context, clb__block *block);
 
+/* Makes its copy of a part of the source hold so many bytes; what was in it is
+ * gone. */
+clb_status clb__staging_beside(clb_context *context, clb__block *block,
+                               size_t bytes);
+
 /* Waits for all of the block's events; the first failure counts.  An event
  * whose end cannot be seen stays in the block. */
 clb_status clb__staging_wait(clb__block *block);
+
+/* Waits longer, however often waiting fails; false if some event cannot even be
+ * asked. */
+bool clb__staging_settle(clb__block *block);
 
 /* Frees idle blocks; at the end also those aside, after waiting for them. */
 void clb__staging_trim(clb_context *context);

@@ -122,7 +122,8 @@ static void packed_box(clb__cursor *cursor) {
     row = PACK_ALIGNMENT;
   if (end - cursor->at > plan->chunk) {
     end = cursor->at + plan->chunk;
-    end -= end % row;
+    if (end - end % row > cursor->at)
+      end -= end % row;
   }
   cursor->start = cursor->at;
   cursor->length = end - cursor->at;

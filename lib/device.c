@@ -141,10 +141,8 @@ static clb_status probe(clb_context *context, clb__facts *facts) {
     facts->pack_gbs = PROCESSOR_PACK_GBS;
   facts->worth_us = WORTH_US;
   facts->asked = context->plans;
-  facts->plans =
-      context->plans & (CLB_PLAN_READ | CLB_PLAN_RECT | CLB_PLAN_GATHER);
-  if (is.compiles)
-    facts->plans |= context->plans & CLB_PLAN_PACK;
+  facts->plans = context->plans & ~(unsigned)CLB_PLAN_MAP;
+  context->compiles = is.compiles;
   if (is.unified && context->plans & CLB_PLAN_MAP &&
       can_map(context, is.largest))
     facts->plans |= CLB_PLAN_MAP;
@@ -156,6 +154,8 @@ static double build_us(clb_context *context, clb__direction direction,
                        bool wide) {
   double left = BUILD_US - clb__kernels_missed(context, direction, wide);
 
+  if (!context->compiles)
+    return -1;
   switch (clb__kernels_state(context, direction, wide)) {
   case CLB__BUILT:
     return 0;

@@ -58,7 +58,7 @@ static clb_status device_facts(const clb__source *source,
   if (status != CLB_OK)
     return status;
   if (!kernel_may(source, direction))
-    facts->plans &= ~(unsigned)CLB_PLAN_PACK;
+    facts->command_us *= 2; /* through a copy of the region */
   if (direction == CLB__PUT || context->out_of_order ||
       source->u.device.after != NULL || !host_may(source, direction))
     facts->quick_bytes = 0;
@@ -237,6 +237,7 @@ typedef struct hop {
   unsigned char *data;
   const clb__move *move;
   const clb__pack *pack; /* NULL: a copy of the bytes as they lie */
+  cl_mem region;         /* what the kernel packs */
   cl_command_queue queue;
   size_t at; /* in scratch */
   const char *call;
@@ -255,8 +256,7 @@ static cl_int hop_on_device(hop *one) {
     one->call = "clEnqueueNDRangeKernel";
     err = clb__kernels_enqueue(context_of(one->port), one->queue,
                                one->port->direction, one->pack,
-                               one->port->source->u.device.mem, block->scratch,
-                               one->at, event);
+                               one->region, block->scratch, one->at, event);
   }
   block->events += err == CL_SUCCESS;
   return err;
@@ -300,18 +300,59 @@ static clb_status start_one(clb__port *port, clb__block *block, size_t at,
   return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, call);
 }
 
+/* A kernel may not have a buffer that it may not read, or write, as an
+ * argument: it works on a copy of the part's span, which for a put is copied
+ * back, with what lies between the elements as it was. */
+static clb_status hop_beside(hop *one, clb__form *form, size_t start) {
+  clb__block *block = one->block;
+  cl_mem mem = one->port->source->u.device.mem;
+  cl_command_queue queue = one->queue;
+  clb__pack pack;
+  uint64_t first, bytes;
+  clb_status status;
+  cl_int err;
+
+  clb__form_narrow(form, &start, one->move->bytes);
+  clb__form_span(form, &first, &bytes);
+  form->origin -= first;
+  status = clb__staging_beside(context_of(one->port), block, (size_t)bytes);
+  if (status != CLB_OK)
+    return status;
+  err = clEnqueueCopyBuffer(queue, mem, block->beside, (size_t)first, 0,
+                            (size_t)bytes, 0, NULL,
+                            &block->event[block->events]);
+  block->events += err == CL_SUCCESS;
+  if (err == CL_SUCCESS) {
+    clb__pack_make(form, start, one->move->bytes, &pack);
+    one->pack = &pack;
+    one->region = block->beside;
+    status = hop_through_scratch(one);
+    if (status != CLB_OK || one->port->direction == CLB__GET)
+      return status;
+    err = clEnqueueCopyBuffer(queue, block->beside, mem, 0, (size_t)first,
+                              (size_t)bytes, 0, NULL,
+                              &block->event[block->events]);
+    block->events += err == CL_SUCCESS;
+  }
+  return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, "clEnqueueCopyBuffer");
+}
+
 static clb_status start_packed(clb__port *port, const clb__plan *plan,
                                clb__block *block, size_t at,
                                unsigned char *data, const clb__move *move) {
+  clb__form form = plan->form;
   clb__pack pack;
   hop one = {.port = port, .block = block, .data = data, .move = move,
-             .pack = &pack, .at = (at + 15) / 16 * 16};
-  clb_status status =
-      clb__context_lane(context_of(port), block->lane, &one.queue);
+             .pack = &pack, .region = port->source->u.device.mem, .at = at};
+  /* Parts of an upload may share a span: one after the other then. */
+  unsigned lane = kernel_may(port->source, port->direction) ? block->lane : 0;
+  clb_status status = clb__context_lane(context_of(port), lane, &one.queue);
 
   if (status != CLB_OK)
     return status;
-  clb__pack_make(&plan->form, move->start, move->bytes, &pack);
+  if (!kernel_may(port->source, port->direction))
+    return hop_beside(&one, &form, move->start);
+  clb__pack_make(&form, move->start, move->bytes, &pack);
   return hop_through_scratch(&one);
 }
 

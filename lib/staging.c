@@ -44,6 +44,8 @@ void clb__block_free(clb__block *block) {
     return;
   if (block->scratch != NULL)
     (void)clReleaseMemObject(block->scratch);
+  if (block->beside != NULL)
+    (void)clReleaseMemObject(block->beside);
   free(block->data);
   free(block);
 }
@@ -194,14 +196,33 @@ clb_status clb__staging_scratch(clb_context *context, clb__block *block) {
 
   if (block->scratch != NULL)
     return CLB_OK;
-  /* Each move begins, and what a kernel packs ends, at a multiple of 16. */
-  block->scratch =
-      clCreateBuffer(context->cl, CL_MEM_READ_WRITE,
-                     block->size + (CLB__BLOCK_MOVES + 1) * 16, NULL, &err);
+  /* What a kernel packs ends at a multiple of 16. */
+  block->scratch = clCreateBuffer(context->cl, CL_MEM_READ_WRITE,
+                                  (block->size + 15) / 16 * 16, NULL, &err);
   if (err == CL_SUCCESS)
     return CLB_OK;
   block->scratch = NULL;
   return clb__fail_cl(err, "clCreateBuffer");
+}
+
+clb_status clb__staging_beside(clb_context *context, clb__block *block,
+                               size_t bytes) {
+  cl_int err;
+
+  if (block->beside != NULL && block->beside_size >= bytes)
+    return CLB_OK;
+  /* A block has one move that needs it, so nothing in flight does. */
+  if (block->beside != NULL)
+    (void)clReleaseMemObject(block->beside);
+  block->beside =
+      clCreateBuffer(context->cl, CL_MEM_READ_WRITE, bytes, NULL, &err);
+  if (err != CL_SUCCESS) {
+    block->beside = NULL;
+    (void)clb__fail_cl(err, "clCreateBuffer");
+    return clb__fail_prefix(CLB_OUT_OF_MEMORY, "a copy of %zu bytes", bytes);
+  }
+  block->beside_size = bytes;
+  return CLB_OK;
 }
 
 clb_status clb__staging_wait(clb__block *block) {
@@ -231,6 +252,13 @@ clb_status clb__staging_wait(clb__block *block) {
   return status;
 }
 
+bool clb__staging_settle(clb__block *block) {
+  while (block->events > 0 &&
+         clb__event_settle(block->event[block->events - 1]))
+    (void)clReleaseEvent(block->event[--block->events]);
+  return block->events == 0;
+}
+
 void clb__staging_trim(clb_context *context) {
   clb__block *idle, *next;
   size_t bytes = 0;
@@ -255,11 +283,8 @@ void clb__staging_end(clb_context *context) {
 
   while ((block = context->aside) != NULL) {
     context->aside = block->next;
-    while (block->events > 0 &&
-           clb__event_settle(block->event[block->events - 1]))
-      (void)clReleaseEvent(block->event[--block->events]);
     /* One that cannot be known to have ended keeps its memory for good. */
-    if (block->events == 0)
+    if (clb__staging_settle(block))
       clb__staging_give(context, block);
   }
   clb__staging_trim(context);

@@ -125,7 +125,8 @@ static clb_status start_move(getting *get, clb__block *block, size_t at,
   return status;
 }
 
-/* Starts as many moves as fit into the slot's block. */
+/* Starts as many moves as fit into the slot's block; of those that a kernel
+ * packs, which begin where a unit of its does, one. */
 static clb_status fill(getting *get, ring_slot *slot) {
   const clb__move *move;
   size_t at = 0;
@@ -133,6 +134,7 @@ static clb_status fill(getting *get, ring_slot *slot) {
   slot->moves = 0;
   while (slot->moves < CLB__BLOCK_MOVES &&
          clb__cursor_peek(&get->ahead, &move) &&
+         (slot->moves == 0 || get->plan->kind != CLB_PLAN_PACK) &&
          at + move->bytes <= slot->block->size) {
     clb_status status = start_move(get, slot->block, at, move);
     if (status != CLB_OK)
@@ -216,6 +218,8 @@ static void drain(getting *get, clb_status status) {
       continue;
     end_copy(&get->ring[i]);
     (void)ops->wait(get->port, get->ring[i].block);
+    if (get->straight && !clb__staging_settle(get->ring[i].block))
+      *get->target->lost = true;
     ops->give(get->port, get->ring[i].block);
   }
   if (status != CLB_OK)
@@ -362,7 +366,7 @@ static clb_status get_mapped(getting *get) {
 static bool goes_straight(const getting *get) {
   const clb__source_ops *ops = get->port->source->ops;
 
-  return get->target->memory != NULL && get->plan->kind != CLB_PLAN_GATHER &&
+  return get->target->lost != NULL && get->plan->kind != CLB_PLAN_GATHER &&
          ops->reaches != NULL &&
          ops->reaches(get->port, get->target->memory,
                       get->plan->end - get->plan->start);

@@ -51,6 +51,7 @@ static clb_status fill(putting *put, clb__block *block) {
   size_t at = 0;
 
   while (moves < CLB__BLOCK_MOVES && clb__cursor_peek(&put->cursor, &next) &&
+         (moves == 0 || put->plan->kind != CLB_PLAN_PACK) &&
          at + next->bytes <= block->size) {
     clb__move move = *next;
     clb__pick pick;

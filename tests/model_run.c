@@ -120,7 +120,8 @@ static bool context_maps(clb_context *context)
 void run_open(void)
 {
   static const unsigned plans[RUN_CONTEXTS] = {
-      0, CLB_PLAN_READ | CLB_PLAN_RECT | CLB_PLAN_GATHER, CLB_PLAN_GATHER};
+      0, CLB_PLAN_READ | CLB_PLAN_RECT | CLB_PLAN_GATHER, CLB_PLAN_GATHER,
+      CLB_PLAN_PACK};
 
   for (int i = 0; i < RUN_CONTEXTS; i++) {
     clb_context_options options = CLB_CONTEXT_OPTIONS_INIT;

@@ -9,7 +9,7 @@
 
 #include <sched.h>
 
-enum { RUN_LIVE = 12, RUN_BUFFERS = 3, RUN_STORES = 128, RUN_CONTEXTS = 3 };
+enum { RUN_LIVE = 12, RUN_BUFFERS = 3, RUN_STORES = 128, RUN_CONTEXTS = 4 };
 
 struct run {
   uint64_t state; /* of the random numbers */

@@ -62,7 +62,8 @@ static void refuse_pinned(const struct scenario *scenario) {
   ck_job(&job);
   stats = job_stats(&job);
   ck_assert_uint_eq(stats.staging_peak, 0);
-  if (scenario->plans == NO_MAP)
+  /* Memory that a processor can read into needs no block. */
+  if (scenario->plans == NO_MAP && strstr(scenario->name, "stream") != NULL)
     ck_assert_msg(stats.pageable_blocks > 0, "%s: not counted", scenario->name);
   job_release(&job);
 }
@@ -347,26 +348,32 @@ static const struct running {
                {"clEnqueueMapBuffer", 0, 2},
                {"clEnqueueUnmapMemObject", 0, 3}};
 
+static int ignore(const void *bytes, size_t size, void *user) {
+  (void)bytes;
+  (void)size;
+  (void)user;
+  return 0;
+}
+
 START_TEST(buffer_is_kept_while_a_command_may_run) {
   const struct running *it = &running[_i];
-  unsigned char *got = fixture_malloc(LENGTH);
   struct job job;
   clb_bytes *bytes;
 
   FIXTURE_NEEDS_UNSET_EVENTS();
   begin(&job, it->plans);
   bytes = handle(&job, NULL);
-  ck_ok(clb_bytes_copy_into(bytes, 0, got, LENGTH));
+  ck_ok(clb_bytes_stream(bytes, 0, LENGTH, ignore, NULL));
   if (it->plans == 0 && job_stats(&job).maps == 0) {
     clb_bytes_release(bytes);
     job_release(&job);
-    free(got);
     FIXTURE_SKIP("the device does not map in place");
   }
   fault_arm(it->command, 1, 0, FAULT_HELD, CL_SUCCESS);
   fault_arm("clWaitForEvents", it->wait, 1, FAULT_CALL_FAILS,
             CL_OUT_OF_RESOURCES);
-  ck_status(clb_bytes_copy_into(bytes, 0, got, LENGTH), CLB_DEVICE_ERROR);
+  ck_status(clb_bytes_stream(bytes, 0, LENGTH, ignore, NULL),
+            CLB_DEVICE_ERROR);
   fault->disarm();
   ck_assert_uint_eq(fault->held(), 1);
   clb_bytes_release(bytes);
@@ -376,7 +383,6 @@ START_TEST(buffer_is_kept_while_a_command_may_run) {
               fault->references(FAULT_MEM, job.buffer) == 1));
   ck_assert_int_eq(fault->references(FAULT_MEM, job.buffer), 1);
   job_release(&job);
-  free(got);
 }
 END_TEST
 

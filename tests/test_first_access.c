@@ -10,7 +10,8 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-enum { THREADS = 64, SIZE = 1 << 16 };
+/* More than goes by one command on the program's own queue. */
+enum { THREADS = 64, SIZE = 2 << 20 };
 
 static unsigned char *contents;
 static cl_mem buffer;

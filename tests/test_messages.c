@@ -300,22 +300,6 @@ START_TEST(an_image_is_named)
 }
 END_TEST
 
-START_TEST(pack_alone_says_that_it_does_nothing)
-{
-  clb_context_options options = CLB_CONTEXT_OPTIONS_INIT;
-  clb_bytes *bytes;
-  const void *data;
-
-  options.plans = CLB_PLAN_PACK;
-  fixture_options(&options);
-  bytes = fixture_handle(buffer, NULL);
-  ck_status(clb_bytes_read(bytes, CLB_COPY, &data), CLB_UNSUPPORTED);
-  ck_message("(pack) cannot carry this layout; pack does nothing in this "
-             "version");
-  clb_bytes_release(bytes);
-}
-END_TEST
-
 int main(void)
 {
   Suite *suite = suite_create("messages");
@@ -331,6 +315,5 @@ int main(void)
   tcase_add_test(all, options_of_another_header_are_told_in_one_wording);
   tcase_add_test(all, a_save_tells_shape_dtype_and_path);
   tcase_add_test(all, an_image_is_named);
-  tcase_add_test(all, pack_alone_says_that_it_does_nothing);
   return fixture_main(suite, FIXTURE_DEVICE);
 }

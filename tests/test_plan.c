@@ -16,7 +16,8 @@
 static const clb__facts facts_of_a_link = {.asked = ALL, .plans = ALL,
                                            .command_us = 5, .link_gbs = 25,
                                            .row_ns = 1.5, .pick_ns = 4,
-                                           .pick_gbs = 8};
+                                           .pick_gbs = 8, .pack_gbs = 300,
+                                           .worth_us = 20000};
 
 static clb__form form_of(size_t ndim, const size_t *shape,
                          const ptrdiff_t *strides, size_t elem, uint64_t at) {
@@ -143,7 +144,14 @@ static const paper_case papers[] = {
     {"reversed, reads", 1, {5}, {-4}, 4, 1 << 20, CLB_PLAN_READ, NULL},
     {"broadcast, rects", 1, {5}, {0}, 4, 1 << 20, CLB_PLAN_RECT | CLB_PLAN_READ,
      NULL},
-    {"packed only by a kernel", 1, {5}, {8}, 4, 1 << 20, CLB_PLAN_PACK, NULL},
+    {"packed only by a kernel", 1, {5}, {8}, 4, 1 << 20, CLB_PLAN_PACK,
+     "pack 5 x 4 of pitch 8, 1 chunk"},
+    {"transposed, kernels", 2, {2048, 2048}, {4, 8192}, 4, 1 << 20,
+     ALL | CLB_PLAN_PACK, "pack 2048 x 2048 x 4 of pitch 8192, 16 chunks"},
+    {"rows of 4 bytes, kernels", 2, {1 << 20, 1}, {8, 4}, 4, 1 << 20,
+     ALL | CLB_PLAN_PACK, "pack 1048576 x 4 of pitch 8, 4 chunks"},
+    {"contiguous, kernels", 2, {1024, 1024}, {4096, 4}, 4, 1 << 20,
+     ALL | CLB_PLAN_PACK, "read 4194304 bytes, 4 chunks"},
     {"mapped", 2, {4, 4}, {4, 16}, 4, 1 << 20, ALL | CLB_PLAN_MAP,
      "map 4 x 4 x 4 of pitch 16, 1 chunk"},
 };
@@ -267,6 +275,40 @@ static bool run_move(unsigned char *block, unsigned char *memory,
   return true;
 }
 
+/* What a kernel does with a move. */
+static bool run_kernel(unsigned char *block, unsigned char *memory, size_t size,
+                       const clb__form *form, const clb__move *move, bool put) {
+  clb__pack pack;
+  uint64_t i;
+
+  clb__pack_make(form, move->start, move->bytes, &pack);
+  if ((uint64_t)pack.units * pack.unit != move->bytes)
+    return false;
+  for (i = 0; i < pack.units; i++) {
+    uint64_t carry = i;
+    int64_t unit = pack.first;
+    unsigned d;
+    for (d = 0; d < pack.ndim; d++) {
+      carry += pack.c[d];
+      unit += (int64_t)(carry % pack.n[d]) * pack.s[d];
+      carry /= pack.n[d];
+    }
+    if (unit < 0 || ((uint64_t)unit + 1) * pack.unit > size)
+      return false;
+    memcpy(put ? memory + (size_t)unit * pack.unit : block + i * pack.unit,
+           put ? block + i * pack.unit : memory + (size_t)unit * pack.unit,
+           pack.unit);
+  }
+  return true;
+}
+
+static bool run(unsigned char *block, unsigned char *memory, size_t size,
+                const clb__plan *plan, const clb__move *move, bool put) {
+  return plan->kind == CLB_PLAN_PACK && plan->form.ndim > 0
+             ? run_kernel(block, memory, size, &plan->form, move, put)
+             : run_move(block, memory, size, move, put);
+}
+
 static void get(const clb__plan *plan, unsigned char *memory, size_t size,
                 unsigned char *out) {
   size_t covered = plan->start;
@@ -279,7 +321,7 @@ static void get(const clb__plan *plan, unsigned char *memory, size_t size,
     clb__move move = *next;
     clb__pick pick;
     ck_assert_uint_le(move.bytes, plan->chunk);
-    ck_assert(run_move(block, memory, size, &move, false));
+    ck_assert(run(block, memory, size, plan, &move, false));
     clb__cursor_take(&cursor, &pick);
     if (pick.same)
       memcpy(out + (move.start - plan->start), block, move.bytes);
@@ -309,7 +351,7 @@ static void put(const clb__plan *plan, unsigned char *memory, size_t size,
       memcpy(block, in + move.start, move.bytes);
     else
       clb__pick_in(&pick, in + move.start, block);
-    ck_assert(run_move(block, memory, size, &move, true));
+    ck_assert(run(block, memory, size, plan, &move, true));
   }
   free(block);
 }
@@ -331,7 +373,8 @@ static void try_get(const sample *s, const clb__form *form, unsigned plans) {
   status = clb__plan_choose(&plan, &facts, form, start, end,
                             16 + below(s->length + 64), CLB__GET);
   if (status == CLB_UNSUPPORTED) {
-    ck_assert(clb__form_turns(form) && !(plans & CLB_PLAN_GATHER));
+    ck_assert(clb__form_turns(form) &&
+              !(plans & (CLB_PLAN_GATHER | CLB_PLAN_PACK)));
   } else {
     ck_assert_int_eq(status, CLB_OK);
     get(&plan, memory, s->memory, out);
@@ -359,7 +402,8 @@ static void try_put(const sample *s, const clb__form *form, unsigned plans) {
   status = clb__plan_choose(&plan, &facts, form, 0, s->length,
                             16 + below(s->length + 64), CLB__PUT);
   if (status == CLB_UNSUPPORTED) {
-    ck_assert(clb__form_turns(form) && !(plans & CLB_PLAN_GATHER));
+    ck_assert(clb__form_turns(form) &&
+              !(plans & (CLB_PLAN_GATHER | CLB_PLAN_PACK)));
   } else {
     ck_assert_int_eq(status, CLB_OK);
     put(&plan, memory, s->memory, in);
@@ -371,6 +415,8 @@ static void try_put(const sample *s, const clb__form *form, unsigned plans) {
 }
 
 START_TEST(random_layouts_move_as_the_walk_says) {
+  static const unsigned sets[] = {ALL, CLB_PLAN_READ, CLB_PLAN_RECT,
+                                  CLB_PLAN_GATHER, CLB_PLAN_PACK};
   const char *seed = getenv("CLBYTES_TEST_SEED");
   const char *count = getenv("CLBYTES_TEST_LAYOUTS");
   unsigned long i, n = count != NULL ? strtoul(count, NULL, 10) : 5000;
@@ -383,11 +429,9 @@ START_TEST(random_layouts_move_as_the_walk_says) {
     draw(&s);
     clb__form_make(&form, s.ndim, s.shape, s.strides, s.elem, s.origin);
     ck_assert_uint_eq(clb__form_length(&form), s.length);
-    try_get(&s, &form, (unsigned[]){ALL, CLB_PLAN_READ, CLB_PLAN_RECT,
-                                    CLB_PLAN_GATHER}[below(4)]);
+    try_get(&s, &form, sets[below(sizeof sets / sizeof *sets)]);
     if (clb__form_apart(&form))
-      try_put(&s, &form, (unsigned[]){ALL, CLB_PLAN_READ, CLB_PLAN_RECT,
-                                      CLB_PLAN_GATHER}[below(4)]);
+      try_put(&s, &form, sets[below(sizeof sets / sizeof *sets)]);
   }
 }
 END_TEST

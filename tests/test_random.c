@@ -198,6 +198,7 @@ static int is_carried(const struct sample *s)
 {
   return s->plans == 0 || (s->plans & CLB_PLAN_GATHER) != 0 ||
          s->length == 0 || (s->maps && (s->plans & CLB_PLAN_MAP) != 0) ||
+         ((s->plans & CLB_PLAN_PACK) != 0 && fixture_compiles()) ||
          ((s->plans & (CLB_PLAN_READ | CLB_PLAN_RECT)) != 0 &&
           is_positive(&s->layout));
 }
