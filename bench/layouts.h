@@ -1,54 +1,73 @@
 /*
- * The layouts that the benchmarks move, contents for a buffer, and a check of
- * what came out of it, element by element.
+ * The layouts that the benchmarks move: what they look like, by name, and as
+ * OpenCL's own calls could say them.
  */
 #ifndef BENCH_LAYOUTS_H
 #define BENCH_LAYOUTS_H
 
-#include "measure.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-#include <stdint.h>
+enum { BENCH_RANK = 4 };
 
-enum { BENCH_ELEMENT = 4 }; /* bytes */
-
-/* Of elements of BENCH_ELEMENT bytes; one dimension has the extent 1 first. */
 struct bench_layout {
-  size_t shape[2];
-  ptrdiff_t strides[2];
-  size_t offset;
+  size_t ndim; /* 1 to BENCH_RANK */
+  size_t shape[BENCH_RANK];
+  ptrdiff_t strides[BENCH_RANK]; /* bytes */
+  size_t element;                /* bytes */
+  size_t offset;                 /* bytes */
 };
 
-/* Bytes that a buffer needs for any of the layouts below, of bytes bytes. */
-size_t bench_layout_room(size_t bytes);
+/* --- Some of them --------------------------------------------------------- */
 
-/* Each takes logical bytes, a multiple of BENCH_ELEMENT, and rounds what it
- * cannot divide down. */
+/* Of elements of 4 bytes; each takes logical bytes and rounds what it cannot
+ * divide down. */
 struct bench_layout bench_contiguous(size_t bytes);
 struct bench_layout bench_padded(size_t bytes, size_t row, size_t padding);
 struct bench_layout bench_transposed(size_t bytes);
-struct bench_layout bench_reversed(size_t bytes);
-struct bench_layout bench_stepped(size_t bytes, size_t step);
 
 /* Logical bytes. */
 size_t bench_layout_bytes(const struct bench_layout *layout);
 
-/* A handle on the layout in a buffer; says what failed. */
-bool bench_handle(const struct bench *bench, cl_mem buffer,
-                  const struct bench_layout *layout, clb_bytes **out);
+/* Bytes of a buffer that holds it. */
+size_t bench_layout_reach(const struct bench_layout *layout);
 
-/* A buffer of the device whose contents depend on seed and place; says what
- * failed. */
-bool bench_filled_buffer(const struct bench *bench, size_t bytes,
-                         uint32_t seed, cl_mem *out);
+/* --- All of them, by name ------------------------------------------------- */
 
-/* A walk over the logical bytes that should come; at starts as 0. */
-struct bench_walk {
-  const struct bench_layout *layout;
-  uint32_t seed;
-  size_t at; /* bytes seen, all of them right */
+/* How many there are, and the name of one. */
+size_t bench_layout_count(void);
+const char *bench_layout_name(size_t index);
+
+/* The layout of that index with about so many logical bytes, never more; false
+ * where there is none so small.  Some have a most. */
+bool bench_layout_make(size_t index, size_t bytes, struct bench_layout *out);
+
+/* Whether no two elements share bytes, so that it can be written to. */
+bool bench_layout_writable(const struct bench_layout *layout);
+
+/* --- In OpenCL's words ---------------------------------------------------- */
+
+/* The contiguous runs of a layout: dimensions merged, the innermost run taken
+ * out.  Row-major, ndim 0 for a contiguous one. */
+struct bench_runs {
+  size_t length; /* bytes of a run */
+  size_t count;
+  size_t ndim;
+  size_t shape[BENCH_RANK];
+  ptrdiff_t strides[BENCH_RANK];
 };
 
-/* A clb_sink of a struct bench_walk: stops at the first wrong byte. */
-int bench_walk_on(const void *data, size_t length, void *user);
+struct bench_runs bench_layout_runs(const struct bench_layout *layout);
+
+/* Arguments of clEnqueueReadBufferRect for the whole layout, packed on the
+ * host. */
+struct bench_rect {
+  size_t origin[3], region[3];
+  size_t row_pitch, slice_pitch;
+};
+
+/* False where one rectangle cannot say it, or need not: a contiguous one. */
+bool bench_layout_rect(const struct bench_layout *layout,
+                       struct bench_rect *out);
 
 #endif

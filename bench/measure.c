@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* --- Options -------------------------------------------------------------- */
 
@@ -101,22 +100,27 @@ bool bench_ok(clb_status status, const char *what)
   return false;
 }
 
-bool bench_start(struct bench *bench, const char *wanted)
+bool bench_open(struct bench *bench, const struct tool_options *options)
 {
-  struct tool_options options = {.device = wanted};
   char why[TOOL_WHY];
-  char *driver;
 
   *bench = (struct bench){.device = NULL};
   if (tool_device_list_make(&bench->list) != TOOL_OK ||
-      tool_device_choose(&bench->list, wanted, &bench->device) != TOOL_OK)
+      tool_device_choose(&bench->list, options->device, &bench->device) !=
+          TOOL_OK)
     return false;
-  if (tool_session_open(bench->device, &options, why, &bench->session) !=
+  if (tool_session_open(bench->device, options, why, &bench->session) !=
       TOOL_OK) {
     tool_error("%s: %s", bench->device->name, why);
     return false;
   }
-  driver = tool_device_string(bench->device->id, CL_DRIVER_VERSION);
+  return true;
+}
+
+void bench_print_device(const struct bench *bench)
+{
+  char *driver = tool_device_string(bench->device->id, CL_DRIVER_VERSION);
+
   tool_escape_string(stdout, bench->device->name);
   printf(", ");
   tool_escape_string(stdout, bench->device->platform_name);
@@ -124,6 +128,15 @@ bool bench_start(struct bench *bench, const char *wanted)
   tool_escape_string(stdout, driver != NULL ? driver : "?");
   printf("\n\n");
   free(driver);
+}
+
+bool bench_start(struct bench *bench, const char *wanted)
+{
+  struct tool_options options = {.device = wanted};
+
+  if (!bench_open(bench, &options))
+    return false;
+  bench_print_device(bench);
   return true;
 }
 
@@ -165,135 +178,4 @@ void bench_pinned_free(const struct bench *bench, struct bench_pinned *pinned)
   clFinish(bench->session.queue);
   clReleaseMemObject(pinned->buffer);
   *pinned = (struct bench_pinned){NULL, NULL};
-}
-
-/* --- Timing --------------------------------------------------------------- */
-
-double bench_seconds(void)
-{
-  struct timespec now;
-
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static bool run_job(struct bench_job *job, double *seconds)
-{
-  double start = bench_seconds();
-  bool done = job->run(job->user);
-
-  *seconds = bench_seconds() - start;
-  if (job->after != NULL)
-    job->after(job->user);
-  return done;
-}
-
-bool bench_interleave(struct bench_job *const *jobs, size_t count,
-                      size_t rounds)
-{
-  double cold;
-
-  if (rounds > BENCH_MOST_ROUNDS) {
-    tool_error("at most %d rounds", (int)BENCH_MOST_ROUNDS);
-    return false;
-  }
-  for (size_t j = 0; j < count; j++) {
-    jobs[j]->rounds = rounds;
-    if (!run_job(jobs[j], &cold))
-      return false;
-  }
-  for (size_t i = 0; i < rounds; i++)
-    for (size_t j = 0; j < count; j++)
-      if (!run_job(jobs[j], &jobs[j]->seconds[i]))
-        return false;
-  return true;
-}
-
-static int compare_doubles(const void *left, const void *right)
-{
-  double a = *(const double *)left;
-  double b = *(const double *)right;
-
-  return (a > b) - (a < b);
-}
-
-static struct bench_spread spread_of(double *values, size_t count)
-{
-  size_t half = count / 2;
-
-  qsort(values, count, sizeof(*values), compare_doubles);
-  return (struct bench_spread){
-      count % 2 ? values[half] : (values[half - 1] + values[half]) / 2,
-      values[0], values[count - 1]};
-}
-
-struct bench_spread bench_time(const struct bench_job *job)
-{
-  double values[BENCH_MOST_ROUNDS];
-
-  memcpy(values, job->seconds, job->rounds * sizeof(*values));
-  return spread_of(values, job->rounds);
-}
-
-struct bench_spread bench_ratio(const struct bench_job *above,
-                                const struct bench_job *below)
-{
-  double values[BENCH_MOST_ROUNDS];
-
-  for (size_t i = 0; i < above->rounds; i++)
-    values[i] = above->seconds[i] / below->seconds[i];
-  return spread_of(values, above->rounds);
-}
-
-/* --- Cells of a table ----------------------------------------------------- */
-
-/* Three digits that say something. */
-static int digits_after_point(double value)
-{
-  return value < 10 ? 2 : value < 100 ? 1 : 0;
-}
-
-static const char *spread_cell(const struct bench_spread *spread,
-                               char text[BENCH_CELL])
-{
-  snprintf(text, BENCH_CELL, "%.*f (%.*f to %.*f)",
-           digits_after_point(spread->median), spread->median,
-           digits_after_point(spread->least), spread->least,
-           digits_after_point(spread->most), spread->most);
-  return text;
-}
-
-const char *bench_time_cell(const struct bench_job *job, double scale,
-                            char text[BENCH_CELL])
-{
-  struct bench_spread spread = bench_time(job);
-
-  spread.median *= scale;
-  spread.least *= scale;
-  spread.most *= scale;
-  return spread_cell(&spread, text);
-}
-
-const char *bench_rate_cell(const struct bench_job *job, size_t bytes,
-                            char text[BENCH_CELL])
-{
-  struct bench_spread time, rate;
-
-  if (job == NULL)
-    return "-";
-  time = bench_time(job);
-  rate.median = (double)bytes / time.median / 1e9;
-  rate.least = (double)bytes / time.most / 1e9;
-  rate.most = (double)bytes / time.least / 1e9;
-  return spread_cell(&rate, text);
-}
-
-const char *bench_speed_cell(const struct bench_job *is,
-                             const struct bench_job *below,
-                             char text[BENCH_CELL])
-{
-  if (is == NULL || below == NULL)
-    return "-";
-  snprintf(text, BENCH_CELL, "%.2f", bench_ratio(below, is).median);
-  return text;
 }

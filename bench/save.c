@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "layouts.h"
+#include "contents.h"
 
 #include "../tools/host_memory.h"
 #include "../tools/report.h"
@@ -64,13 +64,11 @@ static struct bench_layout layout_of(const struct save *save, size_t index)
 static bool make_tensor(struct save *save, size_t index)
 {
   struct tensor *tensor = &save->tensors[index];
-  size_t room =
-      save->strided ? bench_layout_room(save->bytes) : save->bytes;
 
   snprintf(tensor->name, sizeof(tensor->name), "tensor.%05zu", index);
   tensor->layout = layout_of(save, index);
-  if (!bench_filled_buffer(&save->bench, room, (uint32_t)index,
-                           &tensor->buffer) ||
+  if (!bench_filled_buffer(&save->bench, bench_layout_reach(&tensor->layout),
+                           (uint32_t)index, &tensor->buffer) ||
       !bench_handle(&save->bench, tensor->buffer, &tensor->layout,
                     &tensor->bytes))
     return false;

@@ -12,7 +12,7 @@
 #
 # Installs nothing and needs no network and no root.  OCL_ICD_VENDORS, where it
 # is set, names the driver.  All stops after CLBYTES_GPU_SECONDS (460).  For a
-# trial on a slow device: CLBYTES_GPU_BYTES (256M) of each layout,
+# trial on a slow device: CLBYTES_GPU_BYTES (256M) of the largest layouts,
 # CLBYTES_GPU_SAVE (32M) of each tensor saved, CLBYTES_GPU_MODEL (4096) MiB.
 set -eu
 
@@ -28,6 +28,7 @@ save_bytes=${CLBYTES_GPU_SAVE-32M}
 model_mib=${CLBYTES_GPU_MODEL-4096}
 total=${CLBYTES_GPU_SECONDS-460}
 most_for_tests=$((total * 11 / 20))
+most_for_layouts=$((total / 4))
 
 case $# in
 1) directory=$build ;;
@@ -137,22 +138,44 @@ run_gpu_tests() {
 
 # --- Benchmarks ---------------------------------------------------------------
 
-# run_bench MOST NAME ARGUMENT...: shows what it prints, and keeps it.  A file
-# is made in $scratch.
-run_bench() {
+# measure MOST NAME COMMAND...: shows what it prints, and keeps it.  A file is
+# made in $scratch.
+measure() {
   bench_most=$1
   bench_name=$2
   shift 2
-  say "bench/$bench_name${*:+ $*}"
-  if (cd "${scratch:-$work}" && limited "$bench_most" \
-    "$build/bench/$bench_name" --device "$device" "$@") >"$work/bench.out"; then
-    note "" "\`bench/$bench_name${*:+ $*}\`" ""
+  say "$bench_name"
+  if (cd "${scratch:-$work}" && limited "$bench_most" "$@") \
+    >"$work/bench.out"; then
+    note "" "\`$bench_name\`" ""
     # The first line names the device again.
     sed '1,2d' "$work/bench.out" >>"$block"
   else
-    failure "bench/$bench_name${*:+ $*}"
+    failure "$bench_name"
   fi
   cat "$work/bench.out"
+}
+
+# run_bench MOST NAME ARGUMENT...
+run_bench() {
+  bench_most=$1
+  bench_program=$2
+  shift 2
+  measure "$bench_most" "bench/$bench_program${*:+ $*}" \
+    "$build/bench/$bench_program" --device "$device" "$@"
+}
+
+# measure_layouts: the command, with a plot where gnuplot is there.
+measure_layouts() {
+  plot=
+  if gnuplot --version >/dev/null 2>&1; then
+    plot=$build/bench.svg
+  fi
+  measure $((most_for_layouts + 20)) \
+    "clbytes bench --max $bytes --seconds $most_for_layouts" \
+    "$build/clbytes" bench --device "$device" --max "$bytes" \
+    --seconds "$most_for_layouts" ${plot:+--plot "$plot"}
+  test -z "$plot" || say "a plot of it: $plot"
 }
 
 # --- A large model ------------------------------------------------------------
@@ -220,7 +243,7 @@ test -n "$device" || die "no device of a platform that is called $platform"
 begin_block
 run_gpu_tests
 run_bench 30 handles
-run_bench 120 transfer --bytes "$bytes"
+measure_layouts
 measure_directory "the disk" "$directory" --strided --durable
 test ! -d /dev/shm || measure_directory "/dev/shm" /dev/shm "" ""
 say "for doc/performance.md (it is $block):"

@@ -36,7 +36,7 @@ size=$(wc -c <"$dir/model")
 test "$size" -gt 2500 || fail "a model of $size bytes"
 "$bench/make_model" "$dir/model" 0 2>"$dir/err" && fail "a size of 0 is taken"
 
-run transfer --help
+run save --help
 grep -q -e --rounds "$dir/out" || fail "--help says nothing"
 
 if ! "$bench/handles" --device "$platform" --count 1 >"$dir/out" 2>&1; then
@@ -49,13 +49,6 @@ run handles --device "$platform" --count 1000
 rows 1 1000
 rows 2 handle
 rows 1 view
-
-run transfer --device "$platform" --bytes 128K --rounds 2
-for layout in contiguous "rows of 128 B" "rows of 1 KiB" "rows of 8 KiB" \
-  "rows of 64 KiB" transposed reversed "step 2" "raw blocking" copied \
-  "handle made"; do
-  rows 1 "$layout"
-done
 
 run save --device "$platform" --count 4 --bytes 64K --rounds 2 --strided \
   "$dir/saved"

@@ -2,6 +2,7 @@
  * the command line and standard output's fate; each subcommand is a file. */
 #include "config.h"
 
+#include "parse_plans.h"
 #include "parse_size.h"
 #include "report.h"
 #include "tool.h"
@@ -21,7 +22,15 @@ enum {
   TAKES_CHUNK = 4,
   TAKES_DURABLE = 8,
   TAKES_QUIET = 16,
-  TAKES_JSON = 32
+  TAKES_JSON = 32,
+  TAKES_MAX = 64,
+  TAKES_SIZES = 128,
+  TAKES_LAYOUTS = 256,
+  TAKES_ROUNDS = 512,
+  TAKES_SECONDS = 1024,
+  TAKES_LINEAR = 2048,
+  TAKES_PLOT = 4096,
+  TAKES_PLANS = 8192
 };
 
 struct command {
@@ -45,6 +54,11 @@ static const struct command commands[] = {
      tool_cmd_copy, "upload a file to a device and save it from there"},
     {"verify", "A B", 2, TAKES_QUIET, tool_cmd_verify,
      "compare two files, and say the first difference"},
+    {"bench", "", 0,
+     TAKES_DEVICE | TAKES_STAGING | TAKES_CHUNK | TAKES_QUIET | TAKES_JSON |
+         TAKES_MAX | TAKES_SIZES | TAKES_LAYOUTS | TAKES_ROUNDS |
+         TAKES_SECONDS | TAKES_LINEAR | TAKES_PLOT | TAKES_PLANS,
+     tool_cmd_bench, "measure how fast layouts are read, beside raw OpenCL"},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -67,13 +81,43 @@ static const struct {
      "  -q, --quiet          show no progress; verify: print differences\n"
      "                       alone\n"},
     {TAKES_JSON, "json", "      --json           write JSON\n"},
+    {TAKES_MAX, "max",
+     "      --max SIZE       the largest size; default: 256M, or what fits\n"},
+    {TAKES_SIZES, "sizes",
+     "      --sizes LIST     sizes, such as 4K,16M; default: some up to --max\n"},
+    {TAKES_LAYOUTS, "layouts",
+     "      --layouts LIST   layouts, such as contiguous,rows-*; default: all\n"},
+    {TAKES_PLANS, "plans",
+     "      --plans LIST     of map, read, rect, pack, gather; default: all\n"},
+    {TAKES_ROUNDS, "rounds",
+     "      --rounds N       rounds of which the median is taken; default: 9\n"},
+    {TAKES_SECONDS, "seconds",
+     "      --seconds N      leave out what no longer fits into so many\n"},
+    {TAKES_LINEAR, "linear",
+     "      --linear         also measure whether cost is linear in bytes\n"},
+    {TAKES_PLOT, "plot",
+     "      --plot FILE      draw the largest sizes, as .svg or .png, with\n"
+     "                       gnuplot\n"},
 };
 enum { OPTIONS = sizeof(option_texts) / sizeof(option_texts[0]) };
 
 /* Bytes that a chunk has at least: clb_context_options.chunk_size. */
 enum { LEAST_CHUNK = 4096 };
 
-enum { OPTION_STAGING = 256, OPTION_CHUNK, OPTION_DURABLE, OPTION_JSON };
+enum {
+  OPTION_STAGING = 256,
+  OPTION_CHUNK,
+  OPTION_DURABLE,
+  OPTION_JSON,
+  OPTION_MAX,
+  OPTION_SIZES,
+  OPTION_LAYOUTS,
+  OPTION_ROUNDS,
+  OPTION_SECONDS,
+  OPTION_LINEAR,
+  OPTION_PLOT,
+  OPTION_PLANS
+};
 
 static const struct option long_options[] = {
     {"device", required_argument, NULL, 'd'},
@@ -82,6 +126,14 @@ static const struct option long_options[] = {
     {"durable", no_argument, NULL, OPTION_DURABLE},
     {"quiet", no_argument, NULL, 'q'},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"max", required_argument, NULL, OPTION_MAX},
+    {"sizes", required_argument, NULL, OPTION_SIZES},
+    {"layouts", required_argument, NULL, OPTION_LAYOUTS},
+    {"rounds", required_argument, NULL, OPTION_ROUNDS},
+    {"seconds", required_argument, NULL, OPTION_SECONDS},
+    {"linear", no_argument, NULL, OPTION_LINEAR},
+    {"plot", required_argument, NULL, OPTION_PLOT},
+    {"plans", required_argument, NULL, OPTION_PLANS},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -123,8 +175,8 @@ static void print_help(const struct command *command)
          "  -V, --version        print the version\n"
          "\nSizes: K, M, G and T are powers of 1024, as are KiB, MiB, ...; "
          "KB, MB, ... are\npowers of 1000.\n"
-         "Exit status: 0 done, 1 verify found a difference, 2 wrong usage, "
-         "3 failed,\n128 + N cancelled by signal N.\n");
+         "Exit status: 0 done, 1 verify found a difference or bench wrong "
+         "data, 2 wrong\nusage, 3 failed, 128 + N cancelled by signal N.\n");
 }
 
 static void print_version(void)
@@ -152,6 +204,54 @@ static bool take_size(const char *option, const char *text, size_t *out)
   if (fault != NULL)
     tool_error("--%s: '%s' %s", option, text, fault);
   return fault == NULL;
+}
+
+static bool take_plans(const char *text, unsigned *out)
+{
+  bool right = tool_parse_plans(text, out);
+
+  if (!right)
+    tool_error("--plans: '%s' is no list of plans", text);
+  return right;
+}
+
+/* Takes one option of bench; false if it is wrong, which has been said. */
+static bool take_bench_option(int option, struct request *request)
+{
+  struct tool_options *options = &request->options;
+
+  switch (option) {
+  case OPTION_MAX:
+    request->given |= TAKES_MAX;
+    return take_size("max", optarg, &options->max);
+  case OPTION_SIZES:
+    request->given |= TAKES_SIZES;
+    options->sizes = optarg;
+    return true;
+  case OPTION_LAYOUTS:
+    request->given |= TAKES_LAYOUTS;
+    options->layouts = optarg;
+    return true;
+  case OPTION_ROUNDS:
+    request->given |= TAKES_ROUNDS;
+    return take_size("rounds", optarg, &options->rounds);
+  case OPTION_SECONDS:
+    request->given |= TAKES_SECONDS;
+    return take_size("seconds", optarg, &options->seconds);
+  case OPTION_LINEAR:
+    request->given |= TAKES_LINEAR;
+    options->linear = true;
+    return true;
+  case OPTION_PLOT:
+    request->given |= TAKES_PLOT;
+    options->plot = optarg;
+    return true;
+  case OPTION_PLANS:
+    request->given |= TAKES_PLANS;
+    return take_plans(optarg, &options->plans);
+  default: /* getopt_long said what is wrong */
+    return false;
+  }
 }
 
 /* Takes one option; false if it is wrong, which has been said. */
@@ -190,8 +290,8 @@ static bool take_option(int option, struct request *request)
   case 'V':
     request->version = true;
     return true;
-  default: /* getopt_long said what is wrong */
-    return false;
+  default:
+    return take_bench_option(option, request);
   }
 }
 

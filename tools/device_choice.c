@@ -332,6 +332,7 @@ int tool_session_open(const struct tool_device *device,
   }
   settings.staging_limit = options->staging;
   settings.chunk_size = options->chunk;
+  settings.plans = options->plans;
   if (clb_context_create(session.queue, &settings, &session.context) !=
       CLB_OK) {
     snprintf(why, TOOL_WHY, "%s", clb_error_message());
