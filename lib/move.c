@@ -30,64 +30,59 @@ void clb__bytes_log(const clb_bytes *bytes, clb_context *context,
   clb__context_log(context, line);
 }
 
-static void find_origin(const clb_bytes *bytes, clb__origin *from) {
-  if (!bytes->based) {
-    from->source = bytes->source;
-    from->at = &bytes->at;
-  } else {
-    from->source = clb__source_lent(&from->host, clb__base_of(bytes)->data);
-    from->at = &clb__base_of(bytes)->at;
-  }
-}
-
 static clb_status choose(const clb__origin *from, size_t start, size_t end,
                          clb__plan *plan) {
   const clb__source *source = &from->source;
   size_t chunk = source->ops->chunk;
   clb__facts facts;
-  clb__form form;
   clb_status status = source->ops->facts(source, CLB__GET, &facts);
 
   if (status != CLB_OK)
     return status;
   if (chunk == 0)
     chunk = source->u.device.context->chunk_size;
-  clb__region_form(from->at, &form);
-  return clb__plan_choose(plan, &facts, &form, from->at->window + start,
-                          from->at->window + end, chunk, CLB__GET);
+  return clb__plan_choose(plan, &facts, &from->form, from->window + start,
+                          from->window + end, chunk, CLB__GET);
 }
 
 clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
                              clb__plan *plan) {
   clb__origin from;
+  clb_status status = clb__origin_of_bytes(bytes, &from);
 
-  find_origin(bytes, &from);
-  return choose(&from, start, end, plan);
+  if (status == CLB_OK) {
+    status = choose(&from, start, end, plan);
+    clb__origin_end(&from);
+  }
+  return status;
 }
 
-static void prepare(clb__access *access, clb_bytes *bytes) {
+static clb_status prepare(clb__access *access, clb_bytes *bytes) {
   access->bytes = bytes;
-  find_origin(bytes, &access->from);
   access->link = 0;
   access->since = clb__seconds();
+  return clb__origin_of_bytes(bytes, &access->from);
 }
 
 clb_status clb__access_begin(clb__access *access, clb_bytes *bytes,
                              size_t start, size_t end) {
-  clb_status status;
+  clb_status status = prepare(access, bytes);
 
-  prepare(access, bytes);
+  if (status != CLB_OK)
+    return clb__bytes_blame(bytes, status, start, end);
   access->port =
       (clb__port){.source = &access->from.source, .direction = CLB__GET};
   status = choose(&access->from, start, end, &access->plan);
   if (status == CLB_OK)
     status = clb__port_open(&access->port);
+  if (status != CLB_OK)
+    clb__origin_end(&access->from);
   return clb__bytes_blame(bytes, status, start, end);
 }
 
 clb_status clb__access_part(clb__access *access, size_t start, size_t end,
                             const clb__target *target) {
-  size_t window = access->from.at->window;
+  size_t window = access->from.window;
   clb__plan part = access->plan;
   uint64_t link = 0;
   clb_status status;
@@ -99,10 +94,11 @@ clb_status clb__access_part(clb__access *access, size_t start, size_t end,
   return clb__bytes_blame(access->bytes, status, start, end);
 }
 
-clb_status clb__access_end(clb__access *access) {
+/* Checks and counts. */
+static clb_status finish(clb__access *access) {
   const clb__source *source = &access->from.source;
   const clb__plan *plan = &access->plan;
-  size_t window = access->from.at->window;
+  size_t window = access->from.window;
   clb_status status = source->ops->close(&access->port);
 
   if (status == CLB_OK && clb__source_is_device(source)) {
@@ -115,35 +111,49 @@ clb_status clb__access_end(clb__access *access) {
                           plan->end - window);
 }
 
+clb_status clb__access_end(clb__access *access, clb_status status) {
+  if (status == CLB_OK)
+    status = finish(access);
+  clb__origin_end(&access->from);
+  return status;
+}
+
 clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
                           const clb__target *target) {
   clb__access access;
   clb_status status = clb__access_begin(&access, bytes, start, end);
 
-  if (status == CLB_OK)
-    status = clb__access_part(&access, start, end, target);
-  return status == CLB_OK ? clb__access_end(&access) : status;
+  if (status != CLB_OK)
+    return status;
+  status = clb__access_part(&access, start, end, target);
+  return clb__access_end(&access, status);
+}
+
+/* The source that a port is of, between its two steps. */
+static clb__source source_of(const clb_bytes *bytes, clb__host *host) {
+  return bytes->based ? clb__source_lent(host, clb__base_of(bytes)->data)
+                      : bytes->source;
 }
 
 clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port) {
-  clb__origin from;
+  clb__host host;
+  clb__source source = source_of(bytes, &host);
   clb_status status;
 
-  find_origin(bytes, &from);
-  *port = (clb__port){.source = &from.source, .direction = CLB__GET};
-  status = from.source.ops->order(port);
+  *port = (clb__port){.source = &source, .direction = CLB__GET};
+  status = source.ops->order(port);
   port->source = NULL; /* got from in another place */
-  port->ops = from.source.ops;
+  port->ops = source.ops;
   return status;
 }
 
 bool clb__bytes_ready(const clb_bytes *bytes, const clb__port *port) {
-  clb__origin from;
+  clb__host host;
+  clb__source source = source_of(bytes, &host);
   clb__port copy = *port;
 
-  find_origin(bytes, &from);
-  copy.source = &from.source;
-  return from.source.ops->ready(&copy);
+  copy.source = &source;
+  return source.ops->ready(&copy);
 }
 
 void clb__bytes_drop(clb__port *port) {
@@ -153,9 +163,12 @@ void clb__bytes_drop(clb__port *port) {
 clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
                                   const clb__target *target) {
   clb__access access;
-  clb_status status;
+  clb_status status = prepare(&access, bytes);
 
-  prepare(&access, bytes);
+  if (status != CLB_OK) {
+    clb__bytes_drop(port);
+    return clb__bytes_blame(bytes, status, 0, bytes->length);
+  }
   access.port = *port;
   access.port.source = &access.from.source;
   status = choose(&access.from, 0, bytes->length, &access.plan);
@@ -163,8 +176,8 @@ clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
     access.from.source.ops->drop(&access.port);
   else
     status = access.from.source.ops->await(&access.port);
-  if (status != CLB_OK)
-    return clb__bytes_blame(bytes, status, 0, bytes->length);
-  status = clb__access_part(&access, 0, bytes->length, target);
-  return status == CLB_OK ? clb__access_end(&access) : status;
+  status = clb__bytes_blame(bytes, status, 0, bytes->length);
+  if (status == CLB_OK)
+    status = clb__access_part(&access, 0, bytes->length, target);
+  return clb__access_end(&access, status);
 }
