@@ -140,7 +140,8 @@ clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port) {
   clb__source source = source_of(bytes, &host);
   clb_status status;
 
-  *port = (clb__port){.source = &source, .direction = CLB__GET};
+  *port = (clb__port){
+      .source = &source, .direction = CLB__GET, .watching = true};
   status = source.ops->order(port);
   port->source = NULL; /* got from in another place */
   port->ops = source.ops;

@@ -51,6 +51,7 @@ typedef struct clb__port {
   const struct clb__source_ops *ops; /* of what was ordered apart */
   clb__direction direction;
   bool ordered;
+  bool watching;   /* device: the program's queue may wait for this access */
   cl_event marker; /* device: of what is ordered; NULL: the list's events */
   size_t size;     /* device: of the buffer */
   void *mapped;    /* device: between map and unmap */
