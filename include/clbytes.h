@@ -562,14 +562,14 @@ clb_status clb_bytes_evict(clb_bytes *bytes);
  * so that commands enqueued later are not seen.  On an in-order queue, for a
  * handle without a wait list, it returns at once; a list is waited for first;
  * an out-of-order queue gets a barrier before and after.  What a read brought
- * to the host before stays, and later reads go on giving it.  File and host
- * sources: does nothing.  If the copy itself failed, reads are
+ * to the host before stays, and later reads go on giving it.  An access that
+ * began before it returned, a prefetch too, goes on reading the buffer.  File
+ * and host sources: does nothing.  If the copy itself failed, reads are
  * CLB_DEVICE_ERROR.
  * CLB_UNSUPPORTED    the handle was written to
  * CLB_OUT_OF_MEMORY  no memory on the device, or none on the host
  * CLB_DEVICE_ERROR   an event of the list or an OpenCL call failed
- * Waits for a prefetch of the handle that is under way.
- * Alone.
+ * Blocks for a list alone.
  */
 clb_status clb_bytes_snapshot(clb_bytes *bytes);
 

@@ -7,24 +7,45 @@
 
 #include <string.h>
 
-static clb_status map(clb_bytes *bytes) {
+static bool flat(clb_bytes *bytes) {
+  uint64_t first;
+  bool is;
+
+  pthread_mutex_lock(clb__lock(bytes));
+  is = clb__region_flat(&bytes->at, &first);
+  pthread_mutex_unlock(clb__lock(bytes));
+  return is;
+}
+
+static clb_status map_source(clb_bytes *bytes) {
   clb__parked *unmap = NULL;
   void *mapped = NULL;
+  clb__origin from;
   uint64_t first;
-  bool mine;
-  clb_status status;
+  clb_status status = clb__origin_of_source(bytes, &from);
 
-  if (!clb__region_flat(&bytes->at, &first))
-    return CLB_WOULD_COPY;
-  status = clb__fetch_claim(bytes, &bytes->mapped, &mine);
-  if (status != CLB_OK || !mine)
+  if (status != CLB_OK)
     return status;
-  status = clb__source_map(&bytes->source, first, bytes->length, &mapped,
-                           &unmap);
+  (void)clb__origin_flat(&from, &first); /* once so, for ever */
+  status = clb__source_map(&from.source, first, bytes->length, &mapped, &unmap);
   if (status == CLB_OK) { /* nobody else has the claim */
     bytes->unmap = unmap;
     atomic_store(&bytes->mapped, mapped);
   }
+  clb__origin_end(&from);
+  return status;
+}
+
+static clb_status map(clb_bytes *bytes) {
+  bool mine;
+  clb_status status;
+
+  if (!flat(bytes))
+    return CLB_WOULD_COPY;
+  status = clb__fetch_claim(bytes, &bytes->mapped, &mine);
+  if (status != CLB_OK || !mine)
+    return status;
+  status = map_source(bytes);
   clb__fetch_settle(bytes, status, NULL, NULL);
   if (status != CLB_OK)
     return clb__bytes_blame(bytes, status, 0, bytes->length);

@@ -41,9 +41,10 @@ struct clb_bytes {
   atomic_uchar place; /* of the last read; NO_PLACE before one */
   bool edited;        /* written to, or made from such a one */
   bool based;         /* has a base, behind the arrays of at */
-  clb__source source;
-  size_t length;       /* logical bytes */
-  clb__region at;      /* of the source */
+  clb__source source; /* a snapshot changes what a buffer is, its list and
+                         flags, with the lock held; the rest stays */
+  size_t length;      /* logical bytes */
+  clb__region at;     /* of the source: origin and strides likewise */
 
   /* Guarded by the source's lock; data and mapped are also read without it, and
    * the others once an access has seen those. */
@@ -86,15 +87,28 @@ clb_status clb__bytes_make(clb__source *source, const clb__region *at,
 /* CLB_OUT_OF_RANGE where [start, end) is not inside. */
 clb_status clb__bytes_range(const clb_bytes *bytes, size_t start, size_t end);
 
-/* --- Moving (move.c) -------------------------------------------------------- */
+/* --- Where bytes are (origin.c) --------------------------------------------- */
 
-/* What the bytes of a handle are got from, data apart: its region of a host
- * copy, else its source. */
+/* A source and a region of it as they were at one moment: another thread's
+ * snapshot may give the handle others. */
 typedef struct clb__origin {
-  clb__source source;
-  const clb__region *at;
+  clb__source source; /* retained, unless lent */
+  bool lent;
+  clb__form form;
+  size_t window; /* where the logical bytes start in those of the form */
   clb__host host; /* behind source, where it is a host copy */
 } clb__origin;
+
+/* The handle's source; or what its bytes are got from, data apart: its region
+ * of a host copy, else that. */
+clb_status clb__origin_of_source(const clb_bytes *bytes, clb__origin *from);
+clb_status clb__origin_of_bytes(const clb_bytes *bytes, clb__origin *from);
+void clb__origin_end(clb__origin *from);
+
+/* Whether the bytes lie in a row, and from which byte of the source on. */
+bool clb__origin_flat(const clb__origin *from, uint64_t *first);
+
+/* --- Moving (move.c) -------------------------------------------------------- */
 
 /* An access: contents of one moment, counted and logged once, whatever the
  * number of parts. */
@@ -108,20 +122,21 @@ typedef struct clb__access {
 } clb__access;
 
 /* Waits until logical bytes [start, end), start < end, may be read; moves parts
- * of them to a target; counts.  The end is reached only if all went well. */
+ * of them to a target.  Every access that has begun is ended, with the status
+ * that it has come to: it counts where that is CLB_OK. */
 clb_status clb__access_begin(clb__access *access, clb_bytes *bytes,
                              size_t start, size_t end);
 clb_status clb__access_part(clb__access *access, size_t start, size_t end,
                             const clb__target *target);
-clb_status clb__access_end(clb__access *access);
+clb_status clb__access_end(clb__access *access, clb_status status);
 
 /* The whole of an access in one part. */
 clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
                           const clb__target *target);
 
-/* The whole of a handle in two steps: what comes before it is noted, without
- * waiting, and later it is got.  Every port that was ordered is got from, or
- * dropped, which does not look at the handle. */
+/* The whole of a handle that nobody else has, in two steps: what comes before
+ * it is noted, without waiting, and later it is got.  Every port that was
+ * ordered is got from, or dropped, which does not look at the handle. */
 clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port);
 clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
                                   const clb__target *target);
@@ -177,9 +192,9 @@ void clb__fetch_settle(clb_bytes *bytes, clb_status status, clb__copy *copy,
 /* Brings the bytes to the host, if they are not there. */
 clb_status clb__bytes_materialise(clb_bytes *bytes);
 
-/* What remains of that once claimed; for a prefetch through its port, and its
- * failure is kept. */
-clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port);
+/* What remains of that once claimed; for a prefetch from a handle on what the
+ * bytes were then, through its port, and its failure is kept. */
+clb_status clb__bytes_bring(clb_bytes *bytes, clb_bytes *then, clb__port *port);
 
 /* Sleeps while an access is under way; CLB_TIMEOUT. */
 clb_status clb__fetch_wait(clb_bytes *bytes, uint64_t timeout_ns);

@@ -217,6 +217,16 @@ bool clb__events_ready(clb__events *events);
 clb_status clb__queue_mark(clb_context *context, cl_event *marker);
 clb_status clb__marker_wait(clb_context *context, cl_event marker);
 
+/*
+ * Both, for what was flushed and the program's queue may wait for: now and then
+ * a look at the status, no more.  rusticl holds a queue's lock while it finishes
+ * it, and clWaitForEvents and clFlush want that lock: the program in clFinish,
+ * behind a command that waits for a prefetch, would hold the prefetch up for
+ * ever.
+ */
+clb_status clb__events_watch(clb__events *events);
+clb_status clb__marker_watch(clb_context *context, cl_event marker);
+
 /* Lets go of markers that failed, at the end. */
 void clb__markers_end(clb_context *context);
 

@@ -56,6 +56,7 @@ static clb_status repack(const clb_bytes *parent, clb__base *host,
 }
 
 typedef struct derivation {
+  clb__source source; /* retained */
   clb__base host; /* of the parent; its copy retained */
   clb__base changed;
   clb__region at;
@@ -63,19 +64,35 @@ typedef struct derivation {
   bool on_host;
 } derivation;
 
-static clb_status change_regions(clb_bytes *parent, clb__change change,
-                                 const void *how, derivation *d) {
+/* What the parent has at this moment, with references; the source's region is
+ * changed at once, since a snapshot may change it the next moment. */
+static clb_status take(clb_bytes *parent, clb__change change, const void *how,
+                       derivation *d) {
   clb_status status = CLB_OK;
+  bool can;
 
-  if (!change(&parent->at, how, &d->at, &d->at_room))
-    return clb__fail(CLB_UNSUPPORTED,
-                     "the layout of the contents cannot be said in the new "
-                     "shape without a copy");
+  d->on_host = false;
   pthread_mutex_lock(clb__lock(parent));
-  d->on_host = host_region(parent, &d->host, &d->host_room);
+  can = change(&parent->at, how, &d->at, &d->at_room);
+  d->source = parent->source;
+  if (can)
+    status = d->source.ops->retain(&d->source);
+  if (can && status == CLB_OK)
+    d->on_host = host_region(parent, &d->host, &d->host_room);
   if (d->on_host)
     clb__copy_retain(d->host.copy);
   pthread_mutex_unlock(clb__lock(parent));
+  return can ? status
+             : clb__fail(CLB_UNSUPPORTED,
+                         "the layout of the contents cannot be said in the new "
+                         "shape without a copy");
+}
+
+/* The region of the host copy, if there is one. */
+static clb_status change_host(clb_bytes *parent, clb__change change,
+                              const void *how, derivation *d) {
+  clb_status status;
+
   if (!d->on_host)
     return CLB_OK;
   d->changed = d->host;
@@ -92,11 +109,10 @@ static clb_status change_regions(clb_bytes *parent, clb__change change,
   return CLB_OK;
 }
 
-/* Makes the handle; takes the reference on the host copy over. */
+/* Makes the handle; takes the references over. */
 static clb_status make(clb_bytes *parent, derivation *d, size_t length,
                        clb_bytes **out) {
-  unsigned char *address = clb__source_address(&parent->source);
-  clb__source source = parent->source;
+  unsigned char *address = clb__source_address(&d->source);
   const clb__base *base = NULL;
   clb_bytes *bytes;
   uint64_t first = 0;
@@ -108,13 +124,7 @@ static clb_status make(clb_bytes *parent, derivation *d, size_t length,
   }
   if (d->on_host && !clb__region_flat(&d->changed.at, &first))
     base = &d->changed;
-  status = source.ops->retain(&source);
-  if (status != CLB_OK) {
-    if (d->on_host)
-      clb__copy_release(d->changed.copy);
-    return status;
-  }
-  status = clb__bytes_make(&source, &d->at, length, base, &bytes);
+  status = clb__bytes_make(&d->source, &d->at, length, base, &bytes);
   if (status != CLB_OK) {
     if (d->on_host && base == NULL)
       clb__copy_release(d->changed.copy);
@@ -143,8 +153,13 @@ static clb_status make(clb_bytes *parent, derivation *d, size_t length,
 clb_status clb__bytes_derive(clb_bytes *parent, clb__change change,
                              const void *how, size_t length, clb_bytes **out) {
   derivation d;
-  clb_status status = change_regions(parent, change, how, &d);
+  clb_status status = take(parent, change, how, &d);
 
-  return status == CLB_OK ? make(parent, &d, length, out)
-                          : clb__bytes_blame(parent, status, 0, parent->length);
+  if (status == CLB_OK) {
+    status = change_host(parent, change, how, &d);
+    if (status == CLB_OK)
+      return make(parent, &d, length, out);
+    d.source.ops->release(&d.source);
+  }
+  return clb__bytes_blame(parent, status, 0, parent->length);
 }

@@ -59,6 +59,21 @@ static void nap(unsigned round) {
   nanosleep(&time, NULL);
 }
 
+/* clb__event_wait() that calls nothing in which a driver waits for a lock. */
+static clb_status watch(cl_event event, cl_int *end) {
+  cl_int status = CL_QUEUED, err;
+  unsigned round;
+
+  for (round = 0; (err = status_of(event, &status)) == CL_SUCCESS; round++) {
+    if (status <= CL_COMPLETE) {
+      *end = status;
+      return CLB_OK;
+    }
+    nap(round);
+  }
+  return clb__fail_cl(err, "clGetEventInfo");
+}
+
 bool clb__event_settle(cl_event event) {
   cl_int status;
   unsigned round, refused = 0;
@@ -273,6 +288,23 @@ bool clb__events_ready(clb__events *events) {
   return ready;
 }
 
+clb_status clb__events_watch(clb__events *events) {
+  unsigned round;
+
+  for (round = 0;; round++) {
+    clb_status status;
+    bool over;
+
+    pthread_mutex_lock(&events->lock);
+    status = look(events);
+    over = status != CLB_OK || events->count == 0;
+    pthread_mutex_unlock(&events->lock);
+    if (over)
+      return status;
+    nap(round);
+  }
+}
+
 clb_status clb__events_wait(clb__events *events) {
   unsigned round;
 
@@ -348,15 +380,27 @@ void clb__markers_end(clb_context *context) {
       (void)clReleaseEvent(context->failed[i]);
 }
 
-clb_status clb__marker_wait(clb_context *context, cl_event marker) {
-  cl_int end = CL_COMPLETE;
-  /* How the marker ended says nothing else: an earlier command that failed
-   * counts as ended. */
-  clb_status status = clb__event_wait(marker, &end);
-
+/* How the marker ended says nothing else: an earlier command that failed counts
+ * as ended. */
+static void give_marker(clb_context *context, cl_event marker, cl_int end) {
   if (end < CL_COMPLETE)
     keep_failed(context, marker);
   else
     (void)clReleaseEvent(marker);
+}
+
+clb_status clb__marker_wait(clb_context *context, cl_event marker) {
+  cl_int end = CL_COMPLETE;
+  clb_status status = clb__event_wait(marker, &end);
+
+  give_marker(context, marker, end);
+  return status;
+}
+
+clb_status clb__marker_watch(clb_context *context, cl_event marker) {
+  cl_int end = CL_COMPLETE;
+  clb_status status = watch(marker, &end);
+
+  give_marker(context, marker, end);
   return status;
 }

@@ -159,7 +159,8 @@ void clb__fetch_settle(clb_bytes *bytes, clb_status status, clb__copy *copy,
   }
 }
 
-clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port) {
+clb_status clb__bytes_bring(clb_bytes *bytes, clb_bytes *then,
+                            clb__port *port) {
   clb__error *failure = NULL;
   clb__copy *copy = NULL;
   bool lost = false;
@@ -172,7 +173,7 @@ clb_status clb__bytes_bring(clb_bytes *bytes, clb__port *port) {
   } else {
     clb__target target = {.memory = copy->data, .lost = &lost};
     status = port != NULL
-                 ? clb__bytes_get_ordered(bytes, port, &target)
+                 ? clb__bytes_get_ordered(then, port, &target)
                  : clb__bytes_get(bytes, 0, bytes->length, &target);
   }
   if (status != CLB_OK) {
@@ -191,7 +192,8 @@ clb_status clb__bytes_materialise(clb_bytes *bytes) {
   bool mine;
   clb_status status = clb__fetch_claim(bytes, &bytes->data, &mine);
 
-  return status == CLB_OK && mine ? clb__bytes_bring(bytes, NULL) : status;
+  return status == CLB_OK && mine ? clb__bytes_bring(bytes, NULL, NULL)
+                                  : status;
 }
 
 static struct timespec after(uint64_t ns) {

@@ -30,57 +30,51 @@ void clb__bytes_log(const clb_bytes *bytes, clb_context *context,
   clb__context_log(context, line);
 }
 
-static void find_origin(const clb_bytes *bytes, clb__origin *from) {
-  if (!bytes->based) {
-    from->source = bytes->source;
-    from->at = &bytes->at;
-  } else {
-    from->source = clb__source_lent(&from->host, clb__base_of(bytes)->data);
-    from->at = &clb__base_of(bytes)->at;
-  }
-}
-
 static clb_status choose(const clb__origin *from, size_t start, size_t end,
                          unsigned flags, clb__plan *plan) {
-  size_t window = from->at->window;
-  clb__form form;
-
-  clb__region_form(from->at, &form);
-  return clb__source_plan(&from->source, CLB__GET, &form, window + start,
-                          window + end, flags, plan);
+  return clb__source_plan(&from->source, CLB__GET, &from->form,
+                          from->window + start, from->window + end, flags,
+                          plan);
 }
 
 clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
                              clb__plan *plan) {
   clb__origin from;
+  clb_status status = clb__origin_of_bytes(bytes, &from);
 
-  find_origin(bytes, &from);
-  return choose(&from, start, end, CLB__MAY_BE_QUICK, plan);
+  if (status == CLB_OK) {
+    status = choose(&from, start, end, CLB__MAY_BE_QUICK, plan);
+    clb__origin_end(&from);
+  }
+  return status;
 }
 
-static void prepare(clb__access *access, clb_bytes *bytes) {
+static clb_status prepare(clb__access *access, clb_bytes *bytes) {
   access->bytes = bytes;
-  find_origin(bytes, &access->from);
   access->link = 0;
   access->since = clb__seconds();
+  return clb__origin_of_bytes(bytes, &access->from);
 }
 
 clb_status clb__access_begin(clb__access *access, clb_bytes *bytes,
                              size_t start, size_t end) {
-  clb_status status;
+  clb_status status = prepare(access, bytes);
 
-  prepare(access, bytes);
+  if (status != CLB_OK)
+    return clb__bytes_blame(bytes, status, start, end);
   access->port =
       (clb__port){.source = &access->from.source, .direction = CLB__GET};
   status = choose(&access->from, start, end, CLB__COMMIT, &access->plan);
   if (status == CLB_OK)
     status = clb__port_open(&access->port);
+  if (status != CLB_OK)
+    clb__origin_end(&access->from);
   return clb__bytes_blame(bytes, status, start, end);
 }
 
 clb_status clb__access_part(clb__access *access, size_t start, size_t end,
                             const clb__target *target) {
-  size_t window = access->from.at->window;
+  size_t window = access->from.window;
   clb__plan part = access->plan;
   uint64_t link = 0;
   clb_status status;
@@ -92,10 +86,11 @@ clb_status clb__access_part(clb__access *access, size_t start, size_t end,
   return clb__bytes_blame(access->bytes, status, start, end);
 }
 
-clb_status clb__access_end(clb__access *access) {
+/* Checks and counts. */
+static clb_status finish(clb__access *access) {
   const clb__source *source = &access->from.source;
   const clb__plan *plan = &access->plan;
-  size_t window = access->from.at->window;
+  size_t window = access->from.window;
   clb_status status = source->ops->close(&access->port);
 
   if (status == CLB_OK && clb__source_is_device(source)) {
@@ -108,14 +103,20 @@ clb_status clb__access_end(clb__access *access) {
                           plan->end - window);
 }
 
+clb_status clb__access_end(clb__access *access, clb_status status) {
+  if (status == CLB_OK)
+    status = finish(access);
+  clb__origin_end(&access->from);
+  return status;
+}
+
 static clb_status get_all(clb__access *access, size_t start, size_t end,
                           const clb__target *target) {
   clb_status status = clb__port_open(&access->port);
 
-  if (status != CLB_OK)
-    return clb__bytes_blame(access->bytes, status, start, end);
-  status = clb__access_part(access, start, end, target);
-  return status == CLB_OK ? clb__access_end(access) : status;
+  return status == CLB_OK
+             ? clb__access_part(access, start, end, target)
+             : clb__bytes_blame(access->bytes, status, start, end);
 }
 
 /* By one command on the program's own queue, with no marker to wait for.  It
@@ -142,37 +143,47 @@ clb_status clb__bytes_get(clb_bytes *bytes, size_t start, size_t end,
   unsigned flags =
       CLB__COMMIT | (target->memory != NULL ? CLB__MAY_BE_QUICK : 0u);
   clb__access access;
-  clb_status status;
+  clb_status status = prepare(&access, bytes);
 
-  prepare(&access, bytes);
+  if (status != CLB_OK)
+    return clb__bytes_blame(bytes, status, start, end);
   access.port =
       (clb__port){.source = &access.from.source, .direction = CLB__GET};
   status = choose(&access.from, start, end, flags, &access.plan);
   if (status != CLB_OK)
-    return clb__bytes_blame(bytes, status, start, end);
-  return access.plan.quick ? get_quickly(&access, start, end, target)
-                           : get_all(&access, start, end, target);
+    status = clb__bytes_blame(bytes, status, start, end);
+  else
+    status = access.plan.quick ? get_quickly(&access, start, end, target)
+                               : get_all(&access, start, end, target);
+  return clb__access_end(&access, status);
+}
+
+/* The source that a port is of, between its two steps. */
+static clb__source source_of(const clb_bytes *bytes, clb__host *host) {
+  return bytes->based ? clb__source_lent(host, clb__base_of(bytes)->data)
+                      : bytes->source;
 }
 
 clb_status clb__bytes_order(clb_bytes *bytes, clb__port *port) {
-  clb__origin from;
+  clb__host host;
+  clb__source source = source_of(bytes, &host);
   clb_status status;
 
-  find_origin(bytes, &from);
-  *port = (clb__port){.source = &from.source, .direction = CLB__GET};
-  status = from.source.ops->order(port);
+  *port = (clb__port){
+      .source = &source, .direction = CLB__GET, .watching = true};
+  status = source.ops->order(port);
   port->source = NULL; /* got from in another place */
-  port->ops = from.source.ops;
+  port->ops = source.ops;
   return status;
 }
 
 bool clb__bytes_ready(const clb_bytes *bytes, const clb__port *port) {
-  clb__origin from;
+  clb__host host;
+  clb__source source = source_of(bytes, &host);
   clb__port copy = *port;
 
-  find_origin(bytes, &from);
-  copy.source = &from.source;
-  return from.source.ops->ready(&copy);
+  copy.source = &source;
+  return source.ops->ready(&copy);
 }
 
 void clb__bytes_drop(clb__port *port) {
@@ -182,9 +193,12 @@ void clb__bytes_drop(clb__port *port) {
 clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
                                   const clb__target *target) {
   clb__access access;
-  clb_status status;
+  clb_status status = prepare(&access, bytes);
 
-  prepare(&access, bytes);
+  if (status != CLB_OK) {
+    clb__bytes_drop(port);
+    return clb__bytes_blame(bytes, status, 0, bytes->length);
+  }
   access.port = *port;
   access.port.source = &access.from.source;
   status = choose(&access.from, 0, bytes->length, CLB__COMMIT, &access.plan);
@@ -192,8 +206,8 @@ clb_status clb__bytes_get_ordered(clb_bytes *bytes, clb__port *port,
     access.from.source.ops->drop(&access.port);
   else
     status = access.from.source.ops->await(&access.port);
-  if (status != CLB_OK)
-    return clb__bytes_blame(bytes, status, 0, bytes->length);
-  status = clb__access_part(&access, 0, bytes->length, target);
-  return status == CLB_OK ? clb__access_end(&access) : status;
+  status = clb__bytes_blame(bytes, status, 0, bytes->length);
+  if (status == CLB_OK)
+    status = clb__access_part(&access, 0, bytes->length, target);
+  return clb__access_end(&access, status);
 }

@@ -3,7 +3,8 @@
  *
  * The first access is claimed and what it has to see is ordered before
  * prefetch returns; a thread of the pool waits and moves.  The job keeps the
- * handle; if nobody else does when its turn comes, nothing is read.
+ * handle; if nobody else does when its turn comes, nothing is read.  It reads
+ * from a clone, so that a snapshot of the handle does not have to wait.
  */
 #include "config.h"
 
@@ -14,6 +15,7 @@
 typedef struct prefetch_job {
   clb__follower follower;
   clb_bytes *bytes;
+  clb_bytes *then; /* of what the handle was when this was ordered */
   clb__port port;
   cl_event done; /* a user event, or NULL */
 } prefetch_job;
@@ -40,9 +42,10 @@ static void run(clb__job *job) {
     clb__bytes_drop(&prefetch->port);
     clb__fetch_settle(bytes, CLB_CANCELLED, NULL, NULL);
   } else {
-    status = clb__bytes_bring(bytes, &prefetch->port);
+    status = clb__bytes_bring(bytes, prefetch->then, &prefetch->port);
   }
   complete(prefetch->done, status);
+  clb_bytes_release(prefetch->then);
   clb_bytes_release(bytes);
   free(prefetch);
 }
@@ -51,7 +54,7 @@ static bool ready(clb__job *job) {
   prefetch_job *prefetch = (prefetch_job *)job;
 
   return atomic_load(&prefetch->bytes->refs) == 1 ||
-         clb__bytes_ready(prefetch->bytes, &prefetch->port);
+         clb__bytes_ready(prefetch->then, &prefetch->port);
 }
 
 static bool wanted(clb__job *job) {
@@ -98,13 +101,13 @@ static clb_status done_already(clb_bytes *bytes, cl_event *done) {
 /* Orders and hands over to the pool; takes done over where it succeeds.  The
  * order is noted for one that only follows, too: what it might have to move
  * itself is what was there now, whatever waits for its event later. */
-static clb_status start(clb_bytes *bytes, cl_event done) {
+static clb_status start(clb_bytes *bytes, clb_bytes *then, cl_event done) {
   prefetch_job *prefetch = calloc(1, sizeof *prefetch);
   clb_status status;
 
   if (prefetch == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "prefetch: no memory");
-  status = clb__bytes_order(bytes, &prefetch->port);
+  status = clb__bytes_order(then, &prefetch->port);
   if (status != CLB_OK) {
     free(prefetch);
     return status;
@@ -120,12 +123,14 @@ static clb_status start(clb_bytes *bytes, cl_event done) {
   prefetch->follower.job.ready = ready;
   prefetch->follower.job.wanted = wanted;
   prefetch->bytes = clb_bytes_retain(bytes);
+  prefetch->then = clb_bytes_retain(then);
   if (status == CLB_OK)
     status = clb__fetch_queue(bytes, &prefetch->follower);
   if (status != CLB_OK) {
     if (prefetch->done != NULL)
       (void)clReleaseEvent(prefetch->done);
     clb__bytes_drop(&prefetch->port);
+    clb_bytes_release(prefetch->then);
     clb_bytes_release(bytes);
     free(prefetch);
   }
@@ -133,6 +138,7 @@ static clb_status start(clb_bytes *bytes, cl_event done) {
 }
 
 clb_status clb_bytes_prefetch(clb_bytes *bytes, cl_event *done) {
+  clb_bytes *then = NULL;
   cl_event event = NULL;
   clb_status status;
 
@@ -147,11 +153,15 @@ clb_status clb_bytes_prefetch(clb_bytes *bytes, cl_event *done) {
   if (bytes->length == 0 || atomic_load(&bytes->data) != NULL) {
     status = done_already(bytes, done);
   } else {
+    status = clb_bytes_clone(bytes, &then);
+    if (status != CLB_OK)
+      return status;
     status = use_pool(bytes);
     if (status == CLB_OK && done != NULL)
       status = make_done(bytes, &event);
     if (status == CLB_OK)
-      status = start(bytes, event);
+      status = start(bytes, then, event);
+    clb_bytes_release(then);
     if (status != CLB_OK && event != NULL) {
       (void)clSetUserEventStatus(event, CL_OUT_OF_RESOURCES);
       (void)clReleaseEvent(event);

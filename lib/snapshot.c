@@ -1,5 +1,7 @@
 /*
  * snapshot.c - the device's present contents, kept on the device.
+ *
+ * Accesses that are under way go on with the source that they began with.
  */
 #include "config.h"
 
@@ -28,9 +30,33 @@ static void rebase(clb__region *at, const clb__move *copied) {
   }
 }
 
+/* Gives the handle the copy of what it was on; *source becomes what is not
+ * needed.  Where another thread's snapshot came first, that is the copy: what
+ * the handle is on since then does not change. */
+static void change_source(clb_bytes *bytes, const clb__source *old,
+                          const clb__move *copied, clb__source *source) {
+  clb__source *own = &bytes->source;
+  cl_mem kernels = NULL;
+
+  pthread_mutex_lock(clb__lock(bytes));
+  if (own->u.device.mem == old->u.device.mem) {
+    clb__source made = *source;
+    *source = *own;
+    own->u.device.mem = made.u.device.mem;
+    own->u.device.after = made.u.device.after;
+    own->flags = made.flags;
+    rebase(&bytes->at, copied);
+    kernels = bytes->kernels; /* of the old buffer */
+    bytes->kernels = NULL;
+  }
+  pthread_mutex_unlock(clb__lock(bytes));
+  if (kernels != NULL)
+    (void)clReleaseMemObject(kernels);
+}
+
 clb_status clb_bytes_snapshot(clb_bytes *bytes) {
   clb__source source;
-  clb__form form;
+  clb__origin from;
   clb__move copied;
   clb_status status;
 
@@ -45,16 +71,14 @@ clb_status clb_bytes_snapshot(clb_bytes *bytes) {
         0, bytes->length);
   if (!clb__bytes_on_device(bytes) || bytes->length == 0)
     return CLB_OK;
-  (void)clb__fetch_wait(bytes, UINT64_MAX); /* a prefetch reads the old one */
-  clb__region_form(&bytes->at, &form);
-  status = clb__source_snapshot(&bytes->source, &form, &source, &copied);
+  status = clb__origin_of_source(bytes, &from);
   if (status != CLB_OK)
     return clb__bytes_blame(bytes, status, 0, bytes->length);
-  rebase(&bytes->at, &copied);
-  bytes->source.ops->release(&bytes->source);
-  bytes->source = source;
-  if (bytes->kernels != NULL) /* of the old buffer */
-    (void)clReleaseMemObject(bytes->kernels);
-  bytes->kernels = NULL;
-  return CLB_OK;
+  status = clb__source_snapshot(&from.source, &from.form, &source, &copied);
+  if (status == CLB_OK) {
+    change_source(bytes, &from.source, &copied, &source);
+    source.ops->release(&source);
+  }
+  clb__origin_end(&from);
+  return clb__bytes_blame(bytes, status, 0, bytes->length);
 }

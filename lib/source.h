@@ -55,6 +55,7 @@ typedef struct clb__port {
   bool ordered;
   bool quick;      /* device: by a command on the program's own queue, which is
                       in-order; no marker is needed */
+  bool watching;   /* device: the program's queue may wait for this access */
   cl_event marker; /* device: of what is ordered; NULL: the list's events */
   size_t size;     /* device: of the buffer */
   void *mapped;    /* device: between map and unmap */

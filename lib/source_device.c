@@ -109,6 +109,9 @@ static clb_status device_await(clb__port *port) {
   port->ordered = false;
   if (port->quick)
     return CLB_OK;
+  if (port->watching)
+    return marker != NULL ? clb__marker_watch(context_of(port), marker)
+                          : clb__events_watch(port->source->u.device.after);
   return marker != NULL ? clb__marker_wait(context_of(port), marker)
                         : clb__events_wait(port->source->u.device.after);
 }

@@ -27,8 +27,8 @@ static clb_status pull(void *user, size_t start, size_t length,
   return clb__access_part(&from->access, start, start + length, &target);
 }
 
-static clb_status supply_close(supply *from) {
-  return from->data != NULL ? CLB_OK : clb__access_end(&from->access);
+static clb_status supply_close(supply *from, clb_status status) {
+  return from->data != NULL ? status : clb__access_end(&from->access, status);
 }
 
 /* The destination: a source that is written to, and its form. */
@@ -76,13 +76,13 @@ static clb_status put(clb_bytes *bytes, destination *to) {
 
   if (status == CLB_OK)
     status = supply_open(&from, bytes);
-  if (status == CLB_OK)
-    status = clb__port_open(&port);
+  if (status != CLB_OK)
+    return status;
+  status = clb__port_open(&port);
   if (status == CLB_OK)
     status = clb__transfer_put(
         &port, &plan, &(clb__supply){from.data, pull, &from});
-  if (status == CLB_OK)
-    status = supply_close(&from);
+  status = supply_close(&from, status);
   if (status == CLB_OK)
     status = ops->close(&port);
   if (status == CLB_OK)
@@ -93,10 +93,15 @@ static clb_status put(clb_bytes *bytes, destination *to) {
 
 /* Whether writing the destination could change what is still to be read. */
 static bool shares_root(const clb_bytes *bytes, const destination *to) {
-  return clb__source_is_device(&bytes->source) &&
-         bytes->source.u.device.mem == to->source.u.device.mem &&
-         !bytes->based &&
-         atomic_load(&((clb_bytes *)bytes)->data) == NULL;
+  cl_mem mem;
+
+  if (!clb__bytes_on_device(bytes) || bytes->based ||
+      atomic_load(&((clb_bytes *)bytes)->data) != NULL)
+    return false;
+  pthread_mutex_lock(clb__lock(bytes));
+  mem = bytes->source.u.device.mem;
+  pthread_mutex_unlock(clb__lock(bytes));
+  return mem == to->source.u.device.mem;
 }
 
 /* Reads a copy on the device instead. */

@@ -34,7 +34,8 @@ TSAN_OPTIONS="halt_on_error=1 exitcode=66"
 export CLBYTES_TEST_CHURN CLBYTES_TEST_ORDER CLBYTES_TEST_PREFETCHES
 export TSAN_OPTIONS
 
-tests="tests/test_churn tests/test_prefetch tests/test_table tests/test_threads"
+tests="tests/test_churn tests/test_prefetch tests/test_snapshot tests/test_table"
+tests="$tests tests/test_threads"
 # Where the loader loads layers.
 grep -q "^tests_test_first_access_LDADD" "$build/Makefile" &&
   tests="$tests tests/test_first_access"

@@ -565,6 +565,31 @@ size_t fixture_hwm(void)
   return process_status("VmHWM:");
 }
 
+int growing(struct growth *growth)
+{
+  uint64_t window = growth->round / growth->times;
+
+  if (growth->round++ % growth->times != 0)
+    return 1;
+  if (window > 1) {
+    size_t now = fixture_rss(), before = growth->before;
+
+    growth->grown[window - 2] = now > before ? now - before : 0;
+  }
+  growth->before = fixture_rss();
+  return window < 1 + GROWTH_WINDOWS;
+}
+
+size_t growth_least(const struct growth *growth)
+{
+  size_t least = growth->grown[0];
+
+  for (int i = 1; i < GROWTH_WINDOWS; i++)
+    if (growth->grown[i] < least)
+      least = growth->grown[i];
+  return least;
+}
+
 double fixture_seconds(void)
 {
   struct timespec now;

@@ -257,4 +257,31 @@ double fixture_seconds(void); /* monotonic */
 void fixture_sleep(double seconds);
 size_t fixture_descriptors(void); /* open ones; 0 where it cannot be told */
 
+/* How much memory grows while something is repeated: equally often in each of
+ * a few windows, after one to warm up.  A leak shows in every window, while
+ * what a driver or an allocator keeps comes in leaps: the least growth counts.
+ *     struct growth growth = {.times = 1000};
+ *     while (growing(&growth))
+ *       ...one round: growth.round, from 1 on...
+ *     ck_flat(&growth, bytes); */
+#define GROWTH_WINDOWS 4 /* with the first: five times as many rounds */
+struct growth {
+  uint64_t times; /* rounds of a window; set by the test */
+  uint64_t round;
+  size_t before;  /* resident bytes at the window's start */
+  size_t grown[GROWTH_WINDOWS];
+};
+int growing(struct growth *growth);
+size_t growth_least(const struct growth *growth);
+#define ck_flat(growth, most)                                                  \
+  do {                                                                         \
+    size_t ck_least_ = growth_least(growth);                                   \
+    if (fixture_measures_memory())                                             \
+      ck_assert_msg(ck_least_ <= (size_t)(most),                               \
+                    "%zu bytes more in every %llu rounds, at most %zu "        \
+                    "allowed",                                                 \
+                    ck_least_, (unsigned long long)(growth)->times,            \
+                    (size_t)(most));                                           \
+  } while (0)
+
 #endif

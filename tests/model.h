@@ -70,7 +70,8 @@ struct model_handle {
   size_t mapped_at;
   const unsigned char *pointer, *map_pointer; /* what reads gave; or NULL */
   cl_mem kernels;   /* what clb_bytes_buffer() gave; for comparing alone */
-  bool flying;      /* a prefetch may be under way */
+  bool flying;      /* a prefetch may be under way, */
+  struct model_store *from; /* and reads this: a snapshot may come after it */
   bool prefetched;  /* once; a thread may hold on to the handle */
   cl_event done;    /* of the prefetch; or NULL */
   char label[16];   /* "": none */

@@ -19,8 +19,6 @@ void op_snapshot(void)
   run_expect(clb_bytes_snapshot(h->bytes), CLB_OK);
   if (h->store->kind != MODEL_DEVICE || h->length == 0)
     return;
-  if (h->flying)
-    run_landed(h);
   store = run_store(MODEL_DEVICE, h->store->data, h->store->size);
   h->store->handles--;
   h->store = store;
@@ -53,6 +51,8 @@ void op_prefetch(void)
     run_wrong("no event");
   h->done = with_event ? done : h->done;
   h->prefetched |= started;
+  if (!h->flying)
+    h->from = h->store;
   h->flying = true;
   model_bring(h);
 }
@@ -168,7 +168,7 @@ static cl_uint flying_on(const struct model_store *store, cl_event *events)
   for (size_t i = 0; i < run.count; i++) {
     struct model_handle *h = &run.live[i];
 
-    if (!h->flying || h->store != store)
+    if (!h->flying || h->from != store)
       continue;
     if (h->done != NULL && run_chance(2))
       events[count++] = h->done;
@@ -181,7 +181,7 @@ static cl_uint flying_on(const struct model_store *store, cl_event *events)
 static void settle_all(const struct model_store *store)
 {
   for (size_t i = 0; i < run.count; i++)
-    if (run.live[i].store == store)
+    if (run.live[i].flying && run.live[i].from == store)
       run_settle(&run.live[i]);
 }
 

@@ -131,10 +131,7 @@ void run_open(void)
     ck_ok(clb_context_create(fx.queue, &options, &run.contexts[i]));
     run.contexts_map[i] = context_maps(run.contexts[i]);
   }
-  /* Oclgrind crashes with two threads in it.  rusticl holds a queue's lock
-   * while it finishes it, and a prefetch that the queue waits for needs that
-   * lock to wait for its marker: neither goes on. */
-  run.threads = !fixture_is("Oclgrind") && !fixture_is("rusticl");
+  run.threads = !fixture_is("Oclgrind"); /* crashes with two threads in it */
   run.align = fixture_sub_buffer_align();
 }
 

@@ -192,11 +192,37 @@ static void prefetch(struct worker *worker, clb_bytes *bytes)
   EXPECT(status == CLB_OK || status == CLB_TIMEOUT);
 }
 
+/* Of what others read at this moment, too: the bytes are the same after it. */
+static void snapshot(struct parent *parent, struct own *own)
+{
+  cl_mem mem = NULL;
+  size_t offset;
+
+  EXPECT(clb_bytes_snapshot(parent->bytes) == CLB_OK);
+  EXPECT(clb_bytes_snapshot(own->bytes) ==
+         (own->edited ? CLB_UNSUPPORTED : CLB_OK));
+  EXPECT(clb_bytes_buffer(parent->bytes, &mem, &offset) !=
+         CLB_DEVICE_ERROR);
+  if (mem != NULL)
+    (void)clReleaseMemObject(mem);
+}
+
+static void stream(clb_bytes *bytes, const unsigned char *expected,
+                   size_t length)
+{
+  struct gathered got = {0};
+
+  EXPECT(clb_bytes_stream(bytes, 0, length, gather_sink, &got) == CLB_OK);
+  EXPECT(got.length == length &&
+         fixture_difference(got.data, expected, length) == length);
+  free(got.data);
+}
+
 static void step(struct worker *worker)
 {
   struct parent *parent = &parents[fixture_below(&worker->seed, PARENTS)];
   struct own *own = &worker->own[fixture_below(&worker->seed, OWN)];
-  size_t what = fixture_below(&worker->seed, 10);
+  size_t what = fixture_below(&worker->seed, 12);
 
   if (what < 2 || own->bytes == NULL) {
     clb_bytes *bytes = clb_bytes_retain(parent->bytes);
@@ -233,6 +259,12 @@ static void step(struct worker *worker)
     break;
   case 8:
     slice(worker);
+    break;
+  case 9:
+    snapshot(parent, own);
+    break;
+  case 10:
+    stream(parent->bytes, parent->expected, parent->length);
     break;
   default:
     change(worker, own);
@@ -315,7 +347,8 @@ START_TEST(threads_keep_their_bytes_apart)
     clb_bytes_release(parents[i].bytes);
     free(parents[i].expected);
   }
-  /* A prefetch may be on its way still. */
+  /* A prefetch may be on its way still, and a snapshot's copy known to be. */
+  WAIT_UNTIL((clb_context_trim(fx.context), fixture_buffer_refs(buffer) == 1));
   ck_refs(buffer, 1);
   WAIT_UNTIL(fixture_stats().host_bytes == 0);
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
