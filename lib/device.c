@@ -22,20 +22,20 @@
  * driver's rect and read are copies by one core; a GPU's go over a bus, and a
  * command costs more than a row. */
 static const clb__facts shared_memory_facts = {
-    .command_us = 25, .link_gbs = 10, .row_ns = 20, .pick_ns = 4,
+    .command_us = 25, .link_gbs = 10, .row_ns = 20, .pick_ns = 2,
     .pick_gbs = 8, .pack_gbs = 4, .quick_bytes = (size_t)1 << 20};
 static const clb__facts separate_memory_facts = {
-    .command_us = 5, .link_gbs = 25, .row_ns = 1.5, .pick_ns = 4,
+    .command_us = 5, .link_gbs = 50, .row_ns = 1.2, .pick_ns = 4,
     .pick_gbs = 8, .pack_gbs = 300, .quick_bytes = (size_t)256 << 10};
 
 /* A kernel is interpreted or run by the cores that a copy on the host has, too:
  * never the better way on a processor. */
 #define PROCESSOR_PACK_GBS 0.05
 
-/* What building the kernels took on drivers here, and the least saving for
- * which an access waits for that. */
+/* What building the kernels took on drivers here, and the smallest access that
+ * waits for that: it takes milliseconds anyway. */
 #define BUILD_US 300000.0
-#define WORTH_US 20000.0
+#define WORTH_BYTES ((size_t)16 << 20)
 
 static double now_ns(void) {
   struct timespec time;
@@ -139,7 +139,7 @@ static clb_status probe(clb_context *context, clb__facts *facts) {
   context->processor = (is.type & CL_DEVICE_TYPE_CPU) != 0;
   if (context->processor)
     facts->pack_gbs = PROCESSOR_PACK_GBS;
-  facts->worth_us = WORTH_US;
+  facts->worth_bytes = WORTH_BYTES;
   facts->asked = context->plans;
   facts->plans = context->plans & ~(unsigned)CLB_PLAN_MAP;
   context->compiles = is.compiles;

@@ -27,6 +27,8 @@ static void copy_line(unsigned char *dst, const unsigned char *src, size_t n,
     COPY_LINE(4)
     COPY_LINE(8)
     COPY_LINE(16)
+    COPY_LINE(32)
+    COPY_LINE(64)
   default:
     for (i = 0; i < n; i++)
       memcpy(dst + (ptrdiff_t)i * to, src + (ptrdiff_t)i * from, run);
@@ -47,6 +49,56 @@ static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
+/* Exchanges, in pairs of rows that are half apart, the upper part of the fields
+ * of the first with the lower part of the second's. */
+static void exchange(uint64_t *row, unsigned rows, unsigned half,
+                     unsigned shift, uint64_t mask) {
+  unsigned i, j;
+
+  for (i = 0; i < rows; i += 2 * half)
+    for (j = i; j < i + half; j++) {
+      uint64_t change = (row[j] >> shift ^ row[j + half]) & mask;
+      row[j + half] ^= change;
+      row[j] ^= change << shift;
+    }
+}
+
+/* Turns a square of items in words of 8 bytes, little-endian. */
+static void turn_words(uint64_t *row, size_t run) {
+  switch (run) {
+  case 1:
+    exchange(row, 8, 4, 32, 0x00000000ffffffffu);
+    exchange(row, 8, 2, 16, 0x0000ffff0000ffffu);
+    exchange(row, 8, 1, 8, 0x00ff00ff00ff00ffu);
+    break;
+  case 2:
+    exchange(row, 4, 2, 32, 0x00000000ffffffffu);
+    exchange(row, 4, 1, 16, 0x0000ffff0000ffffu);
+    break;
+  case 4:
+    exchange(row, 2, 1, 32, 0x00000000ffffffffu);
+    break;
+  default: /* one item a word */
+    break;
+  }
+}
+
+/* Turns a whole tile: side rows of TILE_LINE bytes. */
+static void turn_tile(unsigned char *out, const unsigned char *in,
+                      size_t side, size_t run) {
+  size_t words = 8 / run, i, j, k; /* rows of a square */
+  uint64_t row[8];
+
+  for (i = 0; i < side; i += words)
+    for (j = 0; j < TILE_LINE / 8; j++) {
+      for (k = 0; k < words; k++)
+        memcpy(&row[k], in + (i + k) * TILE_LINE + j * 8, 8);
+      turn_words(row, run);
+      for (k = 0; k < words; k++)
+        memcpy(out + (j * words + k) * TILE_LINE + i * run, &row[k], 8);
+    }
+}
+
 /* One tile of na x nb items, not more than a square of single bytes has; a is
  * the source's fast axis, b the destination's. */
 static void copy_tile(unsigned char *dst, const unsigned char *src, size_t na,
@@ -63,17 +115,44 @@ static void copy_tile(unsigned char *dst, const unsigned char *src, size_t na,
               (ptrdiff_t)(na * run), run);
 }
 
+/* A tile whose rows and columns are each a line of memory. */
+static void copy_full_tile(unsigned char *dst, const unsigned char *src,
+                           const clb__axis *a, const clb__axis *b, size_t run) {
+  unsigned char in[TILE_LINE * TILE_LINE], out[TILE_LINE * TILE_LINE];
+  size_t side = TILE_LINE / run, i;
+
+  for (i = 0; i < side; i++)
+    memcpy(in + i * TILE_LINE, src + (ptrdiff_t)i * b->from, TILE_LINE);
+  turn_tile(out, in, side, run);
+  for (i = 0; i < side; i++)
+    memcpy(dst + (ptrdiff_t)i * a->to, out + i * TILE_LINE, TILE_LINE);
+}
+
+static bool is_little(void) {
+  const uint16_t one = 1;
+
+  return *(const unsigned char *)&one == 1;
+}
+
 static void copy_tiles(unsigned char *dst, const unsigned char *src,
                        const clb__axis *a, const clb__axis *b, size_t run) {
   size_t side = TILE_LINE / run < 8 ? 8 : TILE_LINE / run;
+  bool dense = a->from == (ptrdiff_t)run && b->to == (ptrdiff_t)run;
+  bool turns = dense && run <= 8 && 8 % run == 0 && is_little();
   size_t rows, i, j;
 
   for (rows = 0; rows < a->n; rows += TILE_ROWS)
     for (j = 0; j < b->n; j += side)
-      for (i = rows; i < a->n && i < rows + TILE_ROWS; i += side)
-        copy_tile(dst + (ptrdiff_t)i * a->to + (ptrdiff_t)j * b->to,
-                  src + (ptrdiff_t)i * a->from + (ptrdiff_t)j * b->from,
-                  least(side, a->n - i), least(side, b->n - j), a, b, run);
+      for (i = rows; i < a->n && i < rows + TILE_ROWS; i += side) {
+        unsigned char *to = dst + (ptrdiff_t)i * a->to + (ptrdiff_t)j * b->to;
+        const unsigned char *from =
+            src + (ptrdiff_t)i * a->from + (ptrdiff_t)j * b->from;
+        if (turns && a->n - i >= side && b->n - j >= side)
+          copy_full_tile(to, from, a, b, run);
+        else
+          copy_tile(to, from, least(side, a->n - i), least(side, b->n - j), a,
+                    b, run);
+      }
 }
 
 /* The axis along which the source's neighbours are, where the destination's

@@ -114,6 +114,16 @@ static bool one_move(const clb__plan *plan) {
          move->length == plan->end - plan->start;
 }
 
+/* The same for a mapping: two commands that are waited for, and the host picks
+ * the runs apart. */
+static double map_cost(const clb__plan *plan, const clb__facts *facts) {
+  double bytes = (double)(plan->end - plan->start);
+
+  return 2 * facts->command_us +
+         bytes / (double)plan->form.run * facts->pick_ns / 1e3 +
+         bytes / (facts->pick_gbs * 1e3);
+}
+
 /* What a kind would cost in all; DBL_MAX if it cannot be. */
 static double total_cost(clb__plan *plan, unsigned kind, bool rects,
                          const clb__facts *facts, clb__direction direction) {
@@ -170,7 +180,7 @@ static int cheapest(clb__plan *plan, const clb__facts *facts,
    * far is as much as the build; not in a small access, which would wait. */
   if (build == 0 ? costs[PACK] < costs[best]
                  : costs[PACK] + build < costs[best] &&
-                       costs[best] - costs[PACK] >= facts->worth_us)
+                       plan->end - plan->start >= facts->worth_bytes)
     return PACK;
   if (build > 0 && costs[PACK] < costs[best])
     plan->missed_us = costs[best] - costs[PACK];
@@ -200,7 +210,10 @@ clb_status clb__plan_choose(clb__plan *plan, const clb__facts *facts,
   if (chosen >= 0) {
     (void)shape(plan, kinds[chosen].kind, kinds[chosen].rects, facts,
                 direction);
-    plan->quick = small && chosen != PACK && one_move(plan);
+    plan->quick = small && chosen != PACK && one_move(plan) &&
+                  (!(facts->plans & CLB_PLAN_MAP) ||
+                   cost(plan, facts) * (double)(end - start) <
+                       map_cost(plan, facts));
   }
   if (facts->plans & CLB_PLAN_MAP && !plan->quick) {
     (void)shape(plan, CLB_PLAN_MAP, false, facts, direction);

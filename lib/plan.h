@@ -31,7 +31,7 @@ typedef struct clb__facts {
   /* What building the kernel for forms that are not wide, and for those that
    * are, still costs; 0: it was built; negative: it cannot be. */
   double build_us[2];
-  double worth_us;    /* an access that saves less does not build a kernel */
+  size_t worth_bytes; /* an access of less does not build a kernel */
   size_t quick_bytes; /* most bytes of an access that may be one command on the
                          program's own queue; 0: none may */
 } clb__facts;

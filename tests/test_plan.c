@@ -17,7 +17,7 @@ static const clb__facts facts_of_a_link = {.asked = ALL, .plans = ALL,
                                            .command_us = 5, .link_gbs = 25,
                                            .row_ns = 1.5, .pick_ns = 4,
                                            .pick_gbs = 8, .pack_gbs = 300,
-                                           .worth_us = 20000};
+                                           .worth_bytes = 16 << 20};
 
 static clb__form form_of(size_t ndim, const size_t *shape,
                          const ptrdiff_t *strides, size_t elem, uint64_t at) {
