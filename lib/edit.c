@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The program may write there next: the unmap is enqueued now, if need be after
+ * waiting. */
 static void end_mapping(clb_bytes *bytes) {
   if (bytes->unmap == NULL)
     return;
-  clb__source_unmap(bytes->source.u.device.context,
-                    atomic_load(&bytes->mapped), bytes->unmap);
+  clb__park_unmap(bytes->source.u.device.context, bytes->unmap);
   bytes->unmap = NULL;
   atomic_store(&bytes->mapped, NULL);
 }
