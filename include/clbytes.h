@@ -541,7 +541,9 @@ clb_status clb_bytes_prefetch(clb_bytes *bytes, cl_event *done);
  *   timeout_ns  nanoseconds; 0: only looks; UINT64_MAX: for ever
  * CLB_OK       nothing is under way, and the last prefetch did not fail
  * CLB_TIMEOUT  it goes on
- * and, after a prefetch that failed, its status, until a later access succeeds.
+ * and, after a prefetch that failed, its status, until a read, write, detach or
+ * prefetch has brought the bytes: copy_into and stream keep nothing, and leave
+ * it.
  * Blocks, no longer than the time given.
  */
 clb_status clb_bytes_wait(clb_bytes *bytes, uint64_t timeout_ns);

@@ -269,8 +269,7 @@ void clb_bytes_release(clb_bytes *bytes) {
   if (bytes == NULL || !clb__small_refs_last(&bytes->refs))
     return;
   if (bytes->unmap != NULL)
-    clb__source_unmap(bytes->source.u.device.context, bytes->mapped,
-                      bytes->unmap);
+    clb__park(bytes->source.u.device.context, bytes->unmap);
   if (bytes->kernels != NULL)
     (void)clReleaseMemObject(bytes->kernels);
   clb__copy_release(bytes->copy);

@@ -42,6 +42,7 @@ typedef struct clb__parked {
   struct clb__parked *next;
   cl_event event;
   cl_mem mem[2]; /* either may be NULL */
+  void *mapped;  /* of mem[0]: the command is the unmap, still to be enqueued */
 } clb__parked;
 
 #define CLB__KEPT_MARKERS 16
@@ -163,9 +164,16 @@ clb_status clb__map(clb_context *context, cl_mem mem, cl_map_flags flags,
 cl_int clb__unmap(clb_context *context, cl_mem mem, void *data,
                   cl_event *event);
 
+/* Where a map is on its way an unmap waits for that, in whatever context; here
+ * it does not, and is false then. */
+bool clb__try_unmap(clb_context *context, cl_mem mem, void *data,
+                    cl_event *event, cl_int *err);
+
 /* Takes the references of a node over, and releases them once its event has
- * ended; sweeping looks, ending waits. */
+ * ended; sweeping looks, ending waits.  An unmap that would have to wait is
+ * left to the next sweep; by the second it waits. */
 void clb__park(clb_context *context, clb__parked *node);
+void clb__park_unmap(clb_context *context, clb__parked *node);
 
 /* The same for a command of ours whose end could not be seen, with references
  * of its own; does what it can. */

@@ -272,7 +272,7 @@ clb_status clb__source_map(const clb__source *source, uint64_t first,
     cl_int err = clRetainMemObject(source->u.device.mem);
     if (err == CL_SUCCESS) {
       (*out)->mem[0] = source->u.device.mem;
-      *data = mapped;
+      *data = (*out)->mapped = mapped;
       return CLB_OK;
     }
     (void)source->ops->unmap(&port);
@@ -280,14 +280,4 @@ clb_status clb__source_map(const clb__source *source, uint64_t first,
   }
   free(*out);
   return status;
-}
-
-void clb__source_unmap(clb_context *context, void *data, clb__parked *node) {
-  cl_event event;
-
-  if (clb__unmap(context, node->mem[0], data, &event) == CL_SUCCESS) {
-    (void)clFlush(context->queue);
-    node->event = event;
-  }
-  clb__park(context, node);
 }

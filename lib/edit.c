@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The program may write there next: the unmap is enqueued now, if need be after
+ * waiting. */
 static void end_mapping(clb_bytes *bytes) {
   if (bytes->unmap == NULL)
     return;
-  clb__source_unmap(bytes->source.u.device.context,
-                    atomic_load(&bytes->mapped), bytes->unmap);
+  clb__park_unmap(bytes->source.u.device.context, bytes->unmap);
   bytes->unmap = NULL;
   atomic_store(&bytes->mapped, NULL);
 }
@@ -59,6 +60,7 @@ clb_status clb_bytes_write(clb_bytes *bytes, clb_access access, void **data) {
                      "CLB_NO_COPY",
                      (int)access);
   if (bytes->length == 0) {
+    bytes->edited = true;
     *data = clb__nothing;
     return CLB_OK;
   }
@@ -97,8 +99,6 @@ clb_status clb_bytes_evict(clb_bytes *bytes) {
 
   if (bytes == NULL)
     return clb__fail(CLB_INVALID_ARGUMENT, "clb_bytes_evict: bytes is NULL");
-  if (bytes->length == 0)
-    return CLB_OK;
   if (bytes->edited)
     return clb__bytes_blame(
         bytes,
@@ -106,6 +106,8 @@ clb_status clb_bytes_evict(clb_bytes *bytes) {
                   "evict: the handle was written to, and its copy is the only "
                   "one"),
         0, bytes->length);
+  if (bytes->length == 0)
+    return CLB_OK;
   (void)clb__fetch_wait(bytes, UINT64_MAX);
   end_mapping(bytes);
   forget(bytes);

@@ -52,9 +52,12 @@ clb_status clb__event_wait(cl_event event, cl_int *end) {
                               : clb__fail_cl(err, "clGetEventInfo");
 }
 
-/* Waits a little longer each time, up to a millisecond. */
+/* Waits a little longer each time, up to a millisecond, and after a tenth of a
+ * second up to four: little of the time that it took in all. */
 static void nap(unsigned round) {
-  struct timespec time = {0, 1000L << (round < 10 ? round : 10)};
+  struct timespec time = {0, 1000L << (round < 10    ? round
+                                       : round < 100 ? 10
+                                                     : 12)};
 
   nanosleep(&time, NULL);
 }

@@ -50,12 +50,26 @@ clb_status clb__map(clb_context *context, cl_mem mem, cl_map_flags flags,
   return status;
 }
 
-cl_int clb__unmap(clb_context *context, cl_mem mem, void *data,
-                  cl_event *event) {
-  cl_int err;
+/* With the lock held, which is let go of. */
+static cl_int unmap_now(clb_context *context, cl_mem mem, void *data,
+                        cl_event *event) {
+  cl_int err =
+      clEnqueueUnmapMemObject(context->queue, mem, data, 0, NULL, event);
 
-  pthread_mutex_lock(&one_at_a_time);
-  err = clEnqueueUnmapMemObject(context->queue, mem, data, 0, NULL, event);
   pthread_mutex_unlock(&one_at_a_time);
   return err;
+}
+
+cl_int clb__unmap(clb_context *context, cl_mem mem, void *data,
+                  cl_event *event) {
+  pthread_mutex_lock(&one_at_a_time);
+  return unmap_now(context, mem, data, event);
+}
+
+bool clb__try_unmap(clb_context *context, cl_mem mem, void *data,
+                    cl_event *event, cl_int *err) {
+  if (pthread_mutex_trylock(&one_at_a_time) != 0)
+    return false;
+  *err = unmap_now(context, mem, data, event);
+  return true;
 }

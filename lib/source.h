@@ -151,11 +151,10 @@ clb_status clb__source_snapshot(const clb__source *source,
                                 clb__move *copied);
 
 /* Maps a device region for CLB_MAP; CLB_WOULD_COPY where that moves bytes.  The
- * mapping is ended by clb__source_unmap, which never waits and cannot fail:
- * what it needs, a reference on the buffer too, is in *node. */
+ * mapping is ended by clb__park, which never waits and cannot fail: what it
+ * needs, a reference on the buffer too, is in *node. */
 clb_status clb__source_map(const clb__source *source, uint64_t first,
                            size_t bytes, void **data, clb__parked **node);
-void clb__source_unmap(clb_context *context, void *data, clb__parked *node);
 
 clb_status clb__source_file(const char *path, uint64_t offset, uint64_t length,
                             clb__source *out);

@@ -333,6 +333,7 @@ void op_write(void)
   status = clb_bytes_write(h->bytes, access, &data);
   if (h->length == 0) {
     run_expect(status, CLB_OK);
+    h->edited = true;
     return;
   }
   if (access == CLB_NO_COPY && (!model_on_host(h) || !model_alone(h))) {
@@ -361,7 +362,7 @@ void op_evict(void)
   struct model_handle *h = run_pick();
 
   run_trace("\n  evict(#%d)", h->number);
-  if (h->length > 0 && h->edited) {
+  if (h->edited) {
     run_expect(clb_bytes_evict(h->bytes), CLB_UNSUPPORTED);
     return;
   }

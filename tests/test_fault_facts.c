@@ -386,6 +386,67 @@ START_TEST(buffer_is_kept_while_a_command_may_run) {
 }
 END_TEST
 
+/* --- Maps ---------------------------------------------------------------- */
+
+static void *map_it(void *bytes) {
+  const void *data = NULL;
+
+  return clb_bytes_read(bytes, CLB_MAP, &data) == CLB_OK ? bytes : NULL;
+}
+
+/* While a map is on its way in another context.  [_i]: 0: the mapping is ended
+ * by a trim, 1: by an access, 2: by the context's last release */
+START_TEST(a_release_does_not_wait_for_anothers_map) {
+  fault_rule slow = {"clEnqueueMapBuffer", 1, 0, FAULT_HELD, CL_SUCCESS, 0,
+                     1000000000};
+  cl_mem buffer = fixture_buffer(CL_MEM_READ_WRITE, "bytes", 5);
+  clb_context *mine = NULL, *other = NULL;
+  clb_bytes *mapped = NULL, *again = NULL, *theirs = NULL;
+  unsigned char copy[5];
+  pthread_t thread;
+  const void *data;
+  void *done = NULL;
+  int64_t maps;
+  double start;
+  int maps_in_place;
+
+  ck_ok(clb_context_create(fx.queue, NULL, &mine));
+  ck_ok(clb_context_create(fx.queue, NULL, &other));
+  maps_in_place = fixture_context_maps(mine) && fixture_context_maps(other);
+  if (maps_in_place) {
+    ck_ok(clb_bytes_from_buffer(mine, buffer, NULL, &mapped));
+    ck_ok(clb_bytes_from_buffer(mine, buffer, NULL, &again));
+    ck_ok(clb_bytes_from_buffer(other, buffer, NULL, &theirs));
+    ck_ok(clb_bytes_read(mapped, CLB_MAP, &data));
+    maps = fault->live(FAULT_MAPPING);
+    ck_assert_int_ge(fault->arm(&slow), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, map_it, theirs), 0);
+    WAIT_UNTIL(fault->held() == 1);
+    start = fixture_seconds();
+    clb_bytes_release(mapped);
+    clb_context_trim(mine);
+    ck_assert_double_lt(fixture_seconds() - start, 0.5);
+    fault->let_go();
+    ck_assert_int_eq(pthread_join(thread, &done), 0);
+    ck_assert_ptr_nonnull(done);
+    ck_assert_int_eq(fault->live(FAULT_MAPPING), maps + 1);
+    if (_i == 0)
+      clb_context_trim(mine);
+    else if (_i == 1)
+      ck_ok(clb_bytes_copy_into(again, 0, copy, sizeof copy));
+    clb_bytes_release(again);
+    clb_bytes_release(theirs);
+    if (_i < 2)
+      ck_assert_int_eq(fault->live(FAULT_MAPPING), maps - 1);
+  }
+  clb_context_release(mine);
+  clb_context_release(other);
+  ck_cl(clReleaseMemObject(buffer));
+  if (!maps_in_place)
+    FIXTURE_SKIP("this device does not map in place");
+}
+END_TEST
+
 static void add_tests(Suite *suite) {
   TCase *tcase = jobs_case(suite, "refusals", 120);
 
@@ -410,6 +471,7 @@ static void add_tests(Suite *suite) {
   tcase_add_test(tcase, failed_copy_into_writes_nothing_later);
   tcase_add_loop_test(tcase, buffer_is_kept_while_a_command_may_run, 0,
                       sizeof running / sizeof *running);
+  tcase_add_loop_test(tcase, a_release_does_not_wait_for_anothers_map, 0, 3);
 }
 
 int main(void) {

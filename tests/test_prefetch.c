@@ -434,6 +434,9 @@ START_TEST(next_read_tries_again)
   ck_cl(clReleaseEvent(done));
   ck_status(clb_bytes_wait(second, UINT64_MAX), CLB_OUT_OF_MEMORY);
   ck_status(clb_bytes_wait(second, 0), CLB_OUT_OF_MEMORY);
+  expect_copy_into(second, contents, SIZE); /* brings nothing to stay */
+  expect_stream(second, contents, SIZE);
+  ck_status(clb_bytes_wait(second, 0), CLB_OUT_OF_MEMORY);
   ck_ok(clb_bytes_evict(first));
   ck_status(clb_bytes_wait(second, 0), CLB_OUT_OF_MEMORY);
   expect_read(second, contents, SIZE);

@@ -344,6 +344,32 @@ START_TEST(host_sources_have_nothing_to_do)
 }
 END_TEST
 
+/* [_i]: 0: written to itself, 1: made of one that was */
+START_TEST(after_a_write_it_is_refused_also_of_nothing)
+{
+  clb_bytes *bytes = fixture_handle(buffer, NULL), *empty = NULL;
+  cl_mem mem = NULL;
+  size_t offset = 0;
+  void *data = NULL;
+
+  if (_i == 1)
+    ck_ok(clb_bytes_write(bytes, CLB_COPY, &data));
+  ck_ok(clb_bytes_view(bytes, 7, 7, &empty));
+  if (_i == 0) {
+    ck_ok(clb_bytes_snapshot(empty));
+    ck_ok(clb_bytes_evict(empty));
+    ck_ok(clb_bytes_write(empty, CLB_NO_COPY, &data));
+  }
+  ck_status(clb_bytes_snapshot(empty), CLB_UNSUPPORTED);
+  ck_status(clb_bytes_evict(empty), CLB_UNSUPPORTED);
+  ck_status(clb_bytes_buffer(empty, &mem, &offset), CLB_UNSUPPORTED);
+  ck_ok(clb_bytes_write(empty, CLB_COPY, &data));
+  expect_read(empty, "", 0);
+  clb_bytes_release(empty);
+  clb_bytes_release(bytes);
+}
+END_TEST
+
 /* --- While others read ---------------------------------------------------- */
 
 /* The prefetch waits for the queue, a fill waits for the prefetch, and the
@@ -624,6 +650,7 @@ int main(void)
   tcase_add_test(all, a_second_one_returns_at_once);
   tcase_add_test(all, a_snapshot_of_any_flags_is_right);
   tcase_add_test(all, host_sources_have_nothing_to_do);
+  tcase_add_loop_test(all, after_a_write_it_is_refused_also_of_nothing, 0, 2);
   tcase_add_loop_test(all, a_prefetch_under_way_does_not_hold_it_up, 0, COUNT);
   tcase_add_test(all, a_stream_goes_on_with_what_it_began_with);
   tcase_add_loop_test(all, others_may_look_meanwhile, 0, 4);
