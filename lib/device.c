@@ -184,3 +184,14 @@ clb_status clb__device_facts(clb_context *context, clb__direction direction,
   facts->build_us[1] = build_us(context, direction, true);
   return CLB_OK;
 }
+
+void clb__device_measure(clb_context *context) {
+  pthread_mutex_lock(&context->probe_lock);
+  if (!context->probed)
+    context->probed = probe(context, &context->facts) == CLB_OK;
+  if (context->probed && !context->measured && context->far &&
+      !context->processor)
+    clb__measure(context, &context->facts);
+  context->measured = context->probed;
+  pthread_mutex_unlock(&context->probe_lock);
+}

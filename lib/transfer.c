@@ -16,9 +16,11 @@
 
 #define RING 4
 
-/* A piece of a copy for one thread, and copies that are not worth a second. */
-#define PIECE ((size_t)256 << 10)
-#define SMALL_COPY (2 * PIECE)
+/* A piece of a copy for one thread; of fresh memory a large page, so that no two
+ * threads wait for the same one.  And copies that are not worth a second. */
+#define PIECE ((size_t)512 << 10)
+#define FRESH_PIECE ((size_t)2 << 20)
+#define SMALL_COPY ((size_t)512 << 10)
 
 typedef struct ring_slot {
   clb__block *block;
@@ -28,7 +30,7 @@ typedef struct ring_slot {
   clb__batch batch;
   unsigned char *to;
   const unsigned char *from;
-  size_t length;
+  size_t length, piece;
 } ring_slot;
 
 typedef struct getting {
@@ -49,9 +51,10 @@ typedef struct getting {
 
 static void copy_piece(void *user, size_t index) {
   const ring_slot *slot = user;
-  size_t at = index * PIECE, left = slot->length - at;
+  size_t at = index * slot->piece, left = slot->length - at;
 
-  memcpy(slot->to + at, slot->from + at, left < PIECE ? left : PIECE);
+  memcpy(slot->to + at, slot->from + at,
+         left < slot->piece ? left : slot->piece);
 }
 
 /* Copies out of the slot's block; all but the last copy is there when it
@@ -70,7 +73,8 @@ static void copy_out(const getting *get, ring_slot *slot, unsigned char *to,
   slot->length = length;
   slot->batch.piece = copy_piece;
   slot->batch.user = slot;
-  slot->batch.pieces = (length + PIECE - 1) / PIECE;
+  slot->piece = get->target->fresh ? FRESH_PIECE : PIECE;
+  slot->batch.pieces = (length + slot->piece - 1) / slot->piece;
   slot->batch.helpers = get->helpers;
   clb__crew_post(&slot->batch);
   slot->copying = true;
@@ -296,13 +300,14 @@ static void pick_piece(void *user, size_t index) {
 /* Pieces of whole rows, some for each thread. */
 static void pick_sheet(const getting *get, sheet *all) {
   size_t length = all->end - all->start, row = all->form->run;
+  size_t least = get->target->fresh ? FRESH_PIECE : PIECE;
   clb__batch batch = {.piece = pick_piece, .user = all};
 
   all->piece = length;
   if (length > SMALL_COPY && get->helpers > 0) {
     all->piece = length / (4 * (get->helpers + 1));
-    if (all->piece < PIECE)
-      all->piece = PIECE;
+    if (all->piece < least)
+      all->piece = least;
     if (row < all->piece)
       all->piece -= all->piece % row;
     batch.helpers = get->helpers;
