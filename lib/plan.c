@@ -160,6 +160,15 @@ static int contiguous(const clb__facts *facts) {
   return -1;
 }
 
+static bool repeats(const clb__form *form) {
+  unsigned d;
+
+  for (d = 0; d < form->ndim; d++)
+    if (form->dim[d].stride == 0)
+      return true;
+  return false;
+}
+
 /* The cheapest kind, or -1; DBL_MAX is what a kind costs that cannot be. */
 static int cheapest(clb__plan *plan, const clb__facts *facts,
                     clb__direction direction) {
@@ -172,7 +181,8 @@ static int cheapest(clb__plan *plan, const clb__facts *facts,
   for (i = 0; i < PACK; i++)
     if (costs[i] < DBL_MAX && (best < 0 || costs[i] < costs[best]))
       best = i;
-  if (costs[PACK] == DBL_MAX)
+  /* Of a broadcast only the distinct bytes cross the link. */
+  if (costs[PACK] == DBL_MAX || (best >= 0 && repeats(&plan->form)))
     return best;
   if (best < 0)
     return PACK;
