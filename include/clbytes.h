@@ -141,13 +141,16 @@ typedef struct clb_bytes clb_bytes;
  *   MAP     map the region where mapping moves no bytes, and read it in place
  *   READ    plain reads, one for each contiguous run
  *   RECT    rectangular reads of up to three dimensions
- *   PACK    a kernel packs the region on the device (not in this version:
- *           the bit is accepted, and does nothing)
+ *   PACK    a kernel packs the region on the device, and plain reads move it;
+ *           up to seven dimensions once neighbours are merged
  *   GATHER  whole spans are read and picked apart on the host; with RECT also
  *           allowed, what is read may be a rectangle of the span
  * READ and RECT alone carry no zero or negative stride.  Uploads use the same
  * set: MAP writes in place, READ stands for plain writes, RECT for rectangular
- * ones, GATHER for arranging on the host what one write carries.
+ * ones, GATHER for arranging on the host what one write carries, PACK for a
+ * kernel that scatters it.  A kernel is built when the transfers that want it
+ * have lost more time than that takes, and never in one that is over in a
+ * moment: until then another plan goes.
  */
 enum {
   CLB_PLAN_MAP = 1,
@@ -167,14 +170,16 @@ typedef struct clb_context_options {
                             members beyond it read as zero, non-zero bytes that
                             this library does not know are CLB_UNSUPPORTED */
   size_t chunk_size;     /* bytes of one staging block; at least 4096; chosen:
-                            4 MiB, or a quarter of staging_limit if less */
+                            4 MiB, or 8 where the device has a memory of its
+                            own, or a quarter of staging_limit if less */
   size_t staging_limit;  /* most pinned bytes held at once; at least one chunk;
                             chosen: eight chunks */
   size_t host_limit;     /* most bytes that materialised device handles may
                             hold; 0: no limit */
-  unsigned copy_threads; /* host threads that move bytes out of staging;
-                            1: the caller's alone.  In this version always
-                            that: the number is accepted, and does nothing */
+  unsigned copy_threads; /* host threads that move bytes out of staging, the
+                            caller's among them; 1: the caller's alone; chosen:
+                            as many as the machine has cores, at most 16.  The
+                            library's are shared by all contexts */
   unsigned plans;        /* bit set of CLB_PLAN_*; 0: all.  For tests, tuning
                             and broken drivers */
   void (*log)(const char *line, void *user); /* one line a transfer: plan,
@@ -474,7 +479,10 @@ clb_status clb_bytes_write(clb_bytes *bytes, clb_access access, void **data);
  * Uses the host copy if there is one, else reads the device or file, each
  * time; keeps nothing.
  *   dst  length bytes of the caller's; may be NULL if length is 0.  After a
- *        failure its contents are undefined
+ *        failure its contents are undefined.  Transfers go straight into memory
+ *        from clb_host_alloc(), and on a processor into any: where the driver
+ *        then does not even say whether a command has ended, it may still be
+ *        written after a CLB_DEVICE_ERROR
  * CLB_OUT_OF_RANGE  the range is not inside the contents
  * and those of clb_bytes_read() but CLB_WOULD_COPY.  Blocks.
  */

@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_CHUNK ((size_t)4 << 20)
+/* Over a bus a chunk has to be long for the gaps between them not to count. */
+#define NEAR_CHUNK ((size_t)4 << 20)
+#define FAR_CHUNK ((size_t)8 << 20)
 #define DEFAULT_BLOCKS 8
 #define LEAST_CHUNK ((size_t)4096)
 #define ALL_PLANS                                                              \
@@ -37,7 +39,7 @@ static clb_status apply_options(clb_context *context,
   chunk = known.chunk_size;
   limit = known.staging_limit;
   if (chunk == 0) {
-    chunk = DEFAULT_CHUNK;
+    chunk = context->far ? FAR_CHUNK : NEAR_CHUNK;
     if (limit != 0 && limit / 4 < chunk)
       chunk = limit / 4 > LEAST_CHUNK ? limit / 4 : LEAST_CHUNK;
   }
@@ -84,7 +86,7 @@ static bool host_is_little(void) {
 /* Asks the queue who it is, and keeps it. */
 static clb_status adopt_queue(clb_context *context, cl_command_queue queue) {
   cl_command_queue_properties properties = 0;
-  cl_bool little = CL_TRUE;
+  cl_bool little = CL_TRUE, unified = CL_TRUE;
   cl_uint bits = 0;
   cl_int err;
 
@@ -107,8 +109,12 @@ static clb_status adopt_queue(clb_context *context, cl_command_queue queue) {
   if (err == CL_SUCCESS)
     err = clGetDeviceInfo(context->device, CL_DEVICE_MEM_BASE_ADDR_ALIGN,
                           sizeof bits, &bits, NULL);
+  if (err == CL_SUCCESS)
+    err = clGetDeviceInfo(context->device, CL_DEVICE_HOST_UNIFIED_MEMORY,
+                          sizeof unified, &unified, NULL);
   if (err != CL_SUCCESS)
     return clb__fail_cl(err, "clGetDeviceInfo");
+  context->far = !unified;
   context->sub_alignment = bits < 8 ? 1 : bits / 8;
   context->out_of_order =
       (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
@@ -163,9 +169,9 @@ clb_status clb_context_create(cl_command_queue queue,
   pthread_mutex_init(&context->lock, NULL);
   pthread_mutex_init(&context->probe_lock, NULL);
   context->log_stderr = debugs("log");
-  status = apply_options(context, options);
+  status = adopt_queue(context, queue);
   if (status == CLB_OK)
-    status = adopt_queue(context, queue);
+    status = apply_options(context, options);
   if (status != CLB_OK) {
     let_go(context);
     return status;

@@ -63,6 +63,7 @@ struct clb_context {
   cl_context cl;
   cl_device_id device;
   bool same_endian; /* device and host */
+  bool far;         /* the device has a memory of its own */
   size_t sub_alignment; /* bytes that a sub-buffer's origin is a multiple of */
 
   size_t chunk_size, staging_limit, host_limit;

@@ -6,6 +6,26 @@
 #include "bytes.h"
 
 #include <stdlib.h>
+#ifdef HAVE_SYS_MMAN_H
+#include <sys/mman.h>
+#endif
+
+/* Fresh memory is slow to touch page by page; the larger a page, the fewer.
+ * Only advice: any failure leaves small ones. */
+#define HUGE_PAGE ((size_t)2 << 20)
+
+static void *allocate(size_t length) {
+  size_t alignment = length >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
+  void *data;
+
+  if (posix_memalign(&data, alignment, length) != 0)
+    return NULL;
+#ifdef MADV_HUGEPAGE
+  if (alignment == HUGE_PAGE)
+    (void)madvise(data, length / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+  return data;
+}
 
 clb_status clb__copy_make(const clb_bytes *bytes, clb__copy **out) {
   clb_context *context =
@@ -14,7 +34,7 @@ clb_status clb__copy_make(const clb_bytes *bytes, clb__copy **out) {
   clb_status status;
   void *data;
 
-  if (copy == NULL || posix_memalign(&data, 64, bytes->length) != 0) {
+  if (copy == NULL || (data = allocate(bytes->length)) == NULL) {
     free(copy);
     return clb__fail(CLB_OUT_OF_MEMORY, "no memory for %zu bytes",
                      bytes->length);

@@ -11,10 +11,14 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* More do not make a copy faster: memory is what is slow. */
 #define MOST_THREADS 16
+
+/* A piece of a copy for one thread. */
+#define COPY_PIECE ((size_t)256 << 10)
 
 /* What the threads of one generation share; a generation ends with its last
  * user. */
@@ -179,4 +183,31 @@ void clb__crew_finish(clb__batch *batch) {
   while (batch->running > 0 || batch->helping > 0)
     pthread_cond_wait(&ended, &lock);
   pthread_mutex_unlock(&lock);
+}
+
+typedef struct copy {
+  unsigned char *to;
+  const unsigned char *from;
+  size_t length;
+} copy;
+
+static void copy_piece(void *user, size_t index) {
+  const copy *all = user;
+  size_t at = index * COPY_PIECE, left = all->length - at;
+
+  memcpy(all->to + at, all->from + at, left < COPY_PIECE ? left : COPY_PIECE);
+}
+
+void clb__crew_copy(unsigned helpers, void *to, const void *from,
+                    size_t length) {
+  copy all = {to, from, length};
+  clb__batch batch = {.piece = copy_piece, .user = &all, .helpers = helpers};
+
+  if (helpers == 0 || length <= 2 * COPY_PIECE) {
+    memcpy(to, from, length);
+    return;
+  }
+  batch.pieces = (length + COPY_PIECE - 1) / COPY_PIECE;
+  clb__crew_post(&batch);
+  clb__crew_finish(&batch);
 }

@@ -38,4 +38,8 @@ void clb__crew_post(clb__batch *batch);
  * took. */
 void clb__crew_finish(clb__batch *batch);
 
+/* memcpy() by the caller and up to so many helpers. */
+void clb__crew_copy(unsigned helpers, void *to, const void *from,
+                    size_t length);
+
 #endif

@@ -218,6 +218,15 @@ static cl_int set_arguments(cl_kernel kernel, const clb__pack *pack,
   return err == CL_SUCCESS ? set_shape(kernel, pack) : err;
 }
 
+/* Some drivers (Mesa's) hold a reference on what an argument was set to, for as
+ * long as it is: the program's buffer must not live as long as the kernel. */
+static void forget_buffers(cl_kernel kernel) {
+  const cl_mem none = NULL;
+
+  (void)clSetKernelArg(kernel, 0, sizeof none, &none);
+  (void)clSetKernelArg(kernel, 2, sizeof none, &none);
+}
+
 cl_int clb__kernels_enqueue(clb_context *context, cl_command_queue queue,
                             clb__direction direction, const clb__pack *pack,
                             cl_mem region, cl_mem scratch, size_t at,
@@ -234,6 +243,7 @@ cl_int clb__kernels_enqueue(clb_context *context, cl_command_queue queue,
   if (err == CL_SUCCESS)
     err = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0,
                                  NULL, event);
+  forget_buffers(kernel);
   pthread_mutex_unlock(&kernels->lock);
   return err;
 }

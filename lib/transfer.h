@@ -20,16 +20,21 @@ typedef struct clb__target {
   void *user;
 } clb__target;
 
-/* Gives logical bytes [start, start + length) into data. */
-typedef clb_status (*clb__pull)(void *user, size_t start, size_t length,
-                                unsigned char *data);
+/* Where logical bytes come from: memory that has them packed, or a function
+ * that gives [start, start + length) into data. */
+typedef struct clb__supply {
+  const unsigned char *memory; /* NULL: pull */
+  clb_status (*pull)(void *user, size_t start, size_t length,
+                     unsigned char *data);
+  void *user;
+} clb__supply;
 
 /* Through an open port, the bytes of a plan: out of the source to a target, or
- * into it from a pull.  *link: bytes that moves had. */
+ * into it from a supply.  *link: bytes that moves had. */
 clb_status clb__transfer_get(clb__port *port, const clb__plan *plan,
                              const clb__target *target, uint64_t *link);
 clb_status clb__transfer_put(clb__port *port, const clb__plan *plan,
-                             clb__pull pull, void *user);
+                             const clb__supply *supply);
 
 /* Where the next move goes in a block. */
 static inline size_t clb__placed(const clb__plan *plan, size_t bytes) {

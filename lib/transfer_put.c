@@ -16,18 +16,38 @@
 typedef struct putting {
   clb__port *port;
   const clb__plan *plan;
-  clb__pull pull;
-  void *user;
+  const clb__supply *supply;
+  unsigned helpers; /* threads beside this one */
+  bool straight;    /* moves come from the supply's memory, */
+  bool bare;        /* and need no block but for their events */
   clb__cursor cursor;
   clb__block *ring[RING];
-  unsigned char *box; /* the box whose moves are being started */
+  unsigned char *box;      /* room for one that is pulled */
+  const unsigned char *of; /* the box whose moves are being started */
 } putting;
 
-static clb_status pull_box(putting *put, size_t start, size_t length) {
+static clb_status supply_to(const putting *put, size_t start, size_t length,
+                            unsigned char *data) {
+  const clb__supply *supply = put->supply;
+
+  if (supply->memory == NULL)
+    return supply->pull(supply->user, start, length, data);
+  clb__crew_copy(put->helpers, data, supply->memory + start, length);
+  return CLB_OK;
+}
+
+/* A box, where it is or in memory of ours. */
+static clb_status find_box(putting *put, size_t start, size_t length,
+                           const unsigned char **data) {
+  if (put->supply->memory != NULL) {
+    *data = put->supply->memory + start;
+    return CLB_OK;
+  }
   if (put->box == NULL && (put->box = malloc(put->plan->chunk)) == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "no memory for a chunk of %zu bytes",
                      put->plan->chunk);
-  return put->pull(put->user, start, length, put->box);
+  *data = put->box;
+  return supply_to(put, start, length, put->box);
 }
 
 /* The bytes of the next move, into a block. */
@@ -36,11 +56,11 @@ static clb_status arrange(putting *put, const clb__move *move, const clb__pick *
   clb_status status = CLB_OK;
 
   if (pick->same)
-    return put->pull(put->user, move->start, move->length, data);
+    return supply_to(put, move->start, move->length, data);
   if (move->first)
-    status = pull_box(put, move->start, move->length);
+    status = find_box(put, move->start, move->length, &put->of);
   if (status == CLB_OK)
-    clb__pick_in(pick, put->box, data);
+    clb__pick_in(pick, put->of, data);
   return status;
 }
 
@@ -55,13 +75,16 @@ static clb_status fill(putting *put, clb__block *block) {
          at + next->bytes <= block->size) {
     clb__move move = *next;
     clb__pick pick;
-    clb_status status;
+    unsigned char *data = block->data + at;
+    clb_status status = CLB_OK;
 
     clb__cursor_take(&put->cursor, &pick);
-    status = arrange(put, &move, &pick, block->data + at);
+    if (put->straight) /* which a write only reads */
+      data = (unsigned char *)put->supply->memory + move.start;
+    else
+      status = arrange(put, &move, &pick, data);
     if (status == CLB_OK)
-      status = ops->start(put->port, put->plan, block, at, block->data + at,
-                          &move);
+      status = ops->start(put->port, put->plan, block, at, data, &move);
     if (status != CLB_OK)
       return status;
     at += clb__placed(put->plan, move.bytes);
@@ -77,7 +100,7 @@ static clb_status next_block(putting *put, unsigned *turn, clb__block **out) {
   clb__block **block = &put->ring[*turn % RING];
 
   if (*block == NULL)
-    *block = ops->take(put->port, false, *turn == 0);
+    *block = ops->take(put->port, put->bare, *turn == 0);
   if (*block == NULL && *turn > 0) {
     *turn = 0;
     block = &put->ring[0];
@@ -130,15 +153,17 @@ static clb_status put_mapped_piece(putting *put, unsigned char *mapping,
   clb_status status;
   unsigned d;
 
+  const unsigned char *box;
+
   if (piece->ndim == 0)
-    return put->pull(put->user, at, piece->run, dst);
-  status = pull_box(put, at, clb__form_length(piece));
+    return supply_to(put, at, piece->run, dst);
+  status = find_box(put, at, clb__form_length(piece), &box);
   if (status != CLB_OK)
     return status;
   for (d = 0; d < piece->ndim; d++)
     axis[d] = (clb__axis){piece->dim[d].n, (ptrdiff_t)piece->size[d + 1],
                           piece->dim[d].stride};
-  clb__copy_strided(dst, put->box, piece->ndim, axis, piece->run);
+  clb__copy_strided(dst, box, piece->ndim, axis, piece->run);
   return CLB_OK;
 }
 
@@ -171,12 +196,27 @@ static clb_status put_mapped(putting *put) {
   return status;
 }
 
+/* Whether moves may come from the supply's memory without a block in
+ * between. */
+static bool comes_straight(const putting *put) {
+  const clb__source_ops *ops = put->port->source->ops;
+  const clb__plan *plan = put->plan;
+
+  return put->supply->memory != NULL && plan->kind != CLB_PLAN_GATHER &&
+         plan->kind != CLB_PLAN_MAP &&
+         ops->reaches(put->port, put->supply->memory + plan->start,
+                      plan->end - plan->start);
+}
+
 clb_status clb__transfer_put(clb__port *port, const clb__plan *plan,
-                             clb__pull pull, void *user) {
-  putting put = {.port = port, .plan = plan, .pull = pull, .user = user};
+                             const clb__supply *supply) {
+  putting put = {.port = port, .plan = plan, .supply = supply};
   clb_status status;
 
   clb__cursor_init(&put.cursor, plan);
+  put.straight = comes_straight(&put);
+  put.bare = put.straight && plan->kind != CLB_PLAN_PACK;
+  put.helpers = port->source->ops->helpers(port);
   status = plan->kind == CLB_PLAN_MAP ? put_mapped(&put) : put_staged(&put);
   free(put.box);
   return status;

@@ -5,8 +5,6 @@
 
 #include "bytes.h"
 
-#include <string.h>
-
 /* Where the bytes come from: the host copy, or one access of many parts, so
  * that all of them are of the same moment. */
 typedef struct supply {
@@ -26,10 +24,7 @@ static clb_status pull(void *user, size_t start, size_t length,
   supply *from = user;
   const clb__target target = {.memory = data};
 
-  if (from->data == NULL)
-    return clb__access_part(&from->access, start, start + length, &target);
-  memcpy(data, from->data + start, length);
-  return CLB_OK;
+  return clb__access_part(&from->access, start, start + length, &target);
 }
 
 static clb_status supply_close(supply *from) {
@@ -84,7 +79,8 @@ static clb_status put(clb_bytes *bytes, destination *to) {
   if (status == CLB_OK)
     status = clb__port_open(&port);
   if (status == CLB_OK)
-    status = clb__transfer_put(&port, &plan, pull, &from);
+    status = clb__transfer_put(
+        &port, &plan, &(clb__supply){from.data, pull, &from});
   if (status == CLB_OK)
     status = supply_close(&from);
   if (status == CLB_OK)
