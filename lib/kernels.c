@@ -115,8 +115,10 @@ static clb_status make_kernels(clb_context *context, cl_program program,
     if (err == CL_SUCCESS)
       continue;
     one->kernel[i] = NULL;
-    while (i-- > 0)
+    while (i-- > 0) {
       (void)clReleaseKernel(one->kernel[i]);
+      one->kernel[i] = NULL;
+    }
     return refuse(NULL, context->device, err, "clCreateKernel");
   }
   return CLB_OK;
