@@ -15,7 +15,7 @@
 
 #define UNITS 5 /* 1, 2, 4, 8, 16 bytes */
 #define GROUP 64
-#define LOG_SIZE 4096
+#define LONGEST_LINE 200 /* of the compiler's that a message has */
 
 /* The lines of pack.cl; made by the build. */
 static const char *lines[] = {
@@ -89,18 +89,35 @@ double clb__kernels_missed(clb_context *context, clb__direction direction,
   return us;
 }
 
-/* The first line of the compiler's log, after the call that failed. */
+/* The compiler's log, to be freed; NULL where there is none. */
+static char *log_of(cl_program program, cl_device_id device) {
+  size_t size = 0;
+  char *log = NULL;
+
+  if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, NULL,
+                            &size) != CL_SUCCESS ||
+      (log = calloc(1, size + 1)) == NULL)
+    return NULL;
+  if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log,
+                            NULL) == CL_SUCCESS)
+    return log;
+  free(log);
+  return NULL;
+}
+
+/* The first line of the log that says something, after the call that failed. */
 static clb_status refuse(cl_program program, cl_device_id device, cl_int err,
                          const char *call) {
-  char log[LOG_SIZE] = "";
+  char *log = program != NULL ? log_of(program, device) : NULL;
+  const char *line = log != NULL ? log + strspn(log, " \t\r\n") : "";
+  size_t whole = strcspn(line, "\r\n");
+  int length = whole < LONGEST_LINE ? (int)whole : LONGEST_LINE;
 
   (void)clb__fail_cl(err, call);
-  if (program != NULL)
-    (void)clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG,
-                                sizeof log - 1, log, NULL);
-  log[strcspn(log, "\r\n")] = '\0';
-  return clb__fail_prefix(CLB_UNSUPPORTED, "pack: no kernel%s%.200s",
-                          log[0] != '\0' ? ": " : "", log);
+  (void)clb__fail_prefix(CLB_UNSUPPORTED, "pack: no kernel%s%.*s",
+                         *line != '\0' ? ": " : "", length, line);
+  free(log);
+  return CLB_UNSUPPORTED;
 }
 
 static clb_status make_kernels(clb_context *context, cl_program program,
