@@ -25,6 +25,7 @@ static const char *lines[] = {
 typedef struct built {
   clb__built state;
   cl_kernel kernel[UNITS];
+  clb__error why; /* it was refused */
   double missed_us;
   bool aside; /* a job builds it, or did */
 } built;
@@ -178,13 +179,23 @@ clb_status clb__kernels_build(clb_context *context, clb__direction direction,
   pthread_mutex_lock(&kernels->building);
   if (one->state == CLB__UNBUILT) {
     status = build(context, one, put, wide);
+    if (status != CLB_OK)
+      clb__error_save(&one->why, status);
     set_state(context, one, status == CLB_OK ? CLB__BUILT : CLB__REFUSED);
   } else if (one->state == CLB__REFUSED) {
-    status = clb__fail(CLB_UNSUPPORTED,
-                       "pack: the kernel could not be built before");
+    status = clb__error_restore(&one->why);
   }
   pthread_mutex_unlock(&kernels->building);
   return status;
+}
+
+clb_status clb__kernels_why(clb_context *context, clb__direction direction,
+                            bool wide, clb_status status) {
+  /* What was written before the state was is not written again. */
+  return clb__kernels_state(context, direction, wide) == CLB__REFUSED
+             ? clb__error_restore(
+                   &context->kernels->of[direction == CLB__PUT][wide].why)
+             : status;
 }
 
 /* --- Aside ------------------------------------------------------------------ */

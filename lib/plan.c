@@ -233,10 +233,13 @@ clb_status clb__plan_choose(clb__plan *plan, const clb__facts *facts,
     char names[64];
     clb__plan_names(facts->asked, names, sizeof names);
     return clb__fail(CLB_UNSUPPORTED,
-                     "the allowed plans (%s) cannot carry this layout%s",
+                     "the allowed plans (%s) cannot carry this layout%s%s",
                      names,
                      clb__form_turns(form)
                          ? ", which has a zero or negative stride"
+                         : "",
+                     facts->plans & CLB_PLAN_PACK && clb__pack_can(form)
+                         ? "; no kernel can be built"
                          : "");
   }
   return CLB_OK;

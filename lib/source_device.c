@@ -528,6 +528,17 @@ static clb_status commit_to(const clb__source *source, clb__direction direction,
   return *again ? CLB_OK : status;
 }
 
+/* Where a kernel would have carried the layout, what its compiler said is the
+ * cause. */
+static clb_status why_not(const clb__source *source, clb__direction direction,
+                          const clb__facts *facts, const clb__form *form) {
+  return clb__source_is_device(source) && facts->plans & CLB_PLAN_PACK &&
+                 clb__pack_can(form)
+             ? clb__kernels_why(source->u.device.context, direction,
+                                clb__pack_wide(form), CLB_UNSUPPORTED)
+             : CLB_UNSUPPORTED;
+}
+
 clb_status clb__source_plan(const clb__source *source, clb__direction direction,
                             const clb__form *form, size_t start, size_t end,
                             unsigned flags, clb__plan *plan) {
@@ -548,6 +559,8 @@ clb_status clb__source_plan(const clb__source *source, clb__direction direction,
     if (status == CLB_OK)
       status = clb__plan_choose(plan, &facts, form, start, end, chunk,
                                 direction);
+    if (status == CLB_UNSUPPORTED)
+      return why_not(source, direction, &facts, form);
     if (status == CLB_OK && flags & CLB__COMMIT && clb__source_is_device(source))
       status = commit_to(source, direction, plan, &again);
   } while (status == CLB_OK && again);
