@@ -57,8 +57,9 @@ static clb_status apply_options(clb_context *context,
   context->staging_limit = limit;
   context->host_limit = known.host_limit;
   context->plans = known.plans == 0 ? ALL_PLANS : known.plans;
-  context->copy_threads =
-      known.copy_threads == 0 ? clb__crew_size() : known.copy_threads;
+  context->copy_threads = clb__crew_size(); /* there are no more */
+  if (known.copy_threads != 0 && known.copy_threads < context->copy_threads)
+    context->copy_threads = known.copy_threads;
   context->log = known.log;
   context->log_user = known.log_user;
   return CLB_OK;
@@ -223,15 +224,18 @@ void clb_context_stats(const clb_context *context, clb_stats *out,
 }
 
 unsigned clb__context_helpers(clb_context *context) {
+  bool crewed;
+
   if (context->copy_threads <= 1)
     return 0;
   pthread_mutex_lock(&context->lock);
-  if (!context->crewed)
+  if (!context->crewed && !context->uncrewed) {
     context->crewed = clb__crew_join();
-  if (!context->crewed) /* no thread is to be had */
-    context->copy_threads = 1;
+    context->uncrewed = !context->crewed;
+  }
+  crewed = context->crewed;
   pthread_mutex_unlock(&context->lock);
-  return context->copy_threads - 1;
+  return crewed ? context->copy_threads - 1 : 0;
 }
 
 bool clb__context_pool(clb_context *context) {

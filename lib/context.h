@@ -83,6 +83,7 @@ struct clb_context {
   clb__pinned *pinned;
   bool pooled;  /* uses the pool of threads */
   bool crewed;  /* uses the crew */
+  bool uncrewed; /* there is none to be had */
   clb_stats stats;
 
   clb__kernels *kernels; /* NULL until they are needed */
