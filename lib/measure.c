@@ -88,11 +88,12 @@ static void take_figures(meter *m, clb__facts *facts) {
 }
 
 void clb__measure(clb_context *context, clb__facts *facts) {
-  meter m = {.context = context, .block = clb__staging_take(context, true)};
+  meter m = {.context = context};
   clb__error before;
   cl_int err;
 
   clb__error_keep(&before);
+  m.block = clb__staging_take(context, true);
   if (m.block != NULL)
     m.large = m.block->size < LARGE ? m.block->size : LARGE;
   m.large -= m.large % (4 * ROW); /* half of it is whole rows */

@@ -314,6 +314,7 @@ static clb_status start_one(clb__port *port, clb__block *block, size_t at,
  * argument: it works on a copy of the part's span, which for a put is copied
  * back, with what lies between the elements as it was. */
 static clb_status hop_beside(hop *one, clb__form *form, size_t start) {
+  bool wide = clb__pack_wide(form); /* as the kernel that was built */
   clb__block *block = one->block;
   cl_mem mem = one->port->source->u.device.mem;
   cl_command_queue queue = one->queue;
@@ -334,6 +335,7 @@ static clb_status hop_beside(hop *one, clb__form *form, size_t start) {
   block->events += err == CL_SUCCESS;
   if (err == CL_SUCCESS) {
     clb__pack_make(form, start, one->move->bytes, &pack);
+    pack.wide = wide;
     one->pack = &pack;
     one->region = block->beside;
     status = hop_through_scratch(one);
