@@ -149,6 +149,7 @@ static void let_go(clb_context *context) {
     if (context->cl != NULL)
       (void)clReleaseContext(context->cl);
   }
+  pthread_mutex_destroy(&context->span_lock);
   pthread_mutex_destroy(&context->probe_lock);
   pthread_mutex_destroy(&context->lock);
   free(context);
@@ -169,6 +170,7 @@ clb_status clb_context_create(cl_command_queue queue,
   atomic_init(&context->refs, 1);
   pthread_mutex_init(&context->lock, NULL);
   pthread_mutex_init(&context->probe_lock, NULL);
+  pthread_mutex_init(&context->span_lock, NULL);
   context->log_stderr = debugs("log");
   status = adopt_queue(context, queue);
   if (status == CLB_OK)

@@ -87,6 +87,8 @@ struct clb_context {
   clb_stats stats;
 
   clb__kernels *kernels; /* NULL until they are needed */
+  pthread_mutex_t span_lock; /* held while commands are enqueued that write to
+                                a buffer which kernels may not write */
 
   pthread_mutex_t probe_lock;
   bool probed, measured;

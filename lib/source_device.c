@@ -64,8 +64,7 @@ static clb_status device_facts(const clb__source *source,
 
   if (status != CLB_OK)
     return status;
-  if (!kernel_may(source, direction))
-    facts->command_us *= 2; /* through a copy of the region */
+  facts->pack_beside = !kernel_may(source, direction);
   if (direction == CLB__PUT || context->out_of_order ||
       source->u.device.after != NULL || !host_may(source, direction))
     facts->quick_bytes = 0;
@@ -406,9 +405,21 @@ static clb_status start_cut(clb__port *port, clb__block *block, size_t at,
 static clb_status device_start(clb__port *port, const clb__plan *plan,
                                clb__block *block, size_t at,
                                unsigned char *data, const clb__move *move) {
-  return plan->kind == CLB_PLAN_PACK && !clb__form_contiguous(&plan->form)
-             ? start_packed(port, plan, block, at, data, move)
-             : start_cut(port, block, at, data, move);
+  clb_context *context = context_of(port);
+  /* Nothing of another upload's between the copy of a span and its way back:
+   * it would be lost. */
+  bool alone = port->direction == CLB__PUT &&
+               !kernel_may(port->source, port->direction);
+  clb_status status;
+
+  if (alone)
+    pthread_mutex_lock(&context->span_lock);
+  status = plan->kind == CLB_PLAN_PACK && !clb__form_contiguous(&plan->form)
+               ? start_packed(port, plan, block, at, data, move)
+               : start_cut(port, block, at, data, move);
+  if (alone)
+    pthread_mutex_unlock(&context->span_lock);
+  return status;
 }
 
 static clb_status flush(cl_command_queue queue) {
