@@ -189,9 +189,11 @@ clb_context *clb_context_retain(clb_context *context) {
   return context;
 }
 
-void clb_context_release(clb_context *context) {
-  if (context == NULL || !clb__refs_last(&context->refs))
-    return;
+size_t clb__context_drop(clb_context *context) {
+  size_t left = clb__refs_left(&context->refs);
+
+  if (left > 0)
+    return left;
   if (context->pooled)
     clb__pool_leave();
   if (context->crewed)
@@ -200,6 +202,16 @@ void clb_context_release(clb_context *context) {
   clb__park_end(context);
   clb__markers_end(context);
   let_go(context);
+  return 0;
+}
+
+void clb_context_release(clb_context *context) {
+  size_t left = context != NULL ? clb__context_drop(context) : 0;
+
+  /* The last of the program's: a compiler must not run on when the program
+   * ends.  What the address was of may be gone. */
+  if (left > 0)
+    clb__kernels_end_aside(context, left);
 }
 
 void clb_context_trim(clb_context *context) {

@@ -97,6 +97,9 @@ struct clb_context {
   bool processor; /* the device is one: a read is a copy by its cores */
 };
 
+/* One reference less, waiting for no job; how many are left. */
+size_t clb__context_drop(clb_context *context);
+
 /* Adds to the counters of one access. */
 void clb__context_count(clb_context *context, unsigned kind, uint64_t payload,
                         uint64_t link);

@@ -202,18 +202,73 @@ clb_status clb__kernels_why(clb_context *context, clb__direction direction,
 
 typedef struct build_job {
   clb__job job;
-  clb_context *context;
+  struct build_job *next;
+  clb_context *context; /* has a reference, unless it is */
+  bool over;
   clb__direction direction;
   bool wide;
 } build_job;
+
+/* Jobs that are not through, of all contexts. */
+static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t job_through = PTHREAD_COND_INITIALIZER;
+static build_job *jobs;
+static atomic_size_t job_count;
+
+/* With the lock held. */
+static size_t jobs_of(const clb_context *context, bool all) {
+  const build_job *one;
+  size_t count = 0;
+
+  for (one = jobs; one != NULL; one = one->next)
+    count += one->context == context && (all || !one->over);
+  return count;
+}
+
+static void add_job(build_job *one) {
+  pthread_mutex_lock(&jobs_lock);
+  one->next = jobs;
+  jobs = one;
+  atomic_fetch_add(&job_count, 1);
+  pthread_mutex_unlock(&jobs_lock);
+}
+
+static void remove_job(build_job *one) {
+  build_job **link = &jobs;
+
+  pthread_mutex_lock(&jobs_lock);
+  while (*link != one)
+    link = &(*link)->next;
+  *link = one->next;
+  atomic_fetch_sub(&job_count, 1);
+  pthread_cond_broadcast(&job_through);
+  pthread_mutex_unlock(&jobs_lock);
+}
+
+void clb__kernels_end_aside(const clb_context *context, size_t left) {
+  if (atomic_load(&job_count) == 0 || clb__pool_inside())
+    return;
+  pthread_mutex_lock(&jobs_lock);
+  if (jobs_of(context, true) >= left)
+    while (jobs_of(context, true) > 0)
+      pthread_cond_wait(&job_through, &jobs_lock);
+  pthread_mutex_unlock(&jobs_lock);
+}
 
 static bool is_ready(clb__job *job) {
   (void)job;
   return true;
 }
 
+/* By others than such jobs. */
 static bool is_wanted(clb__job *job) {
-  return atomic_load(&((build_job *)job)->context->refs) != 1;
+  clb_context *context = ((build_job *)job)->context;
+  bool wanted;
+
+  pthread_mutex_lock(&jobs_lock);
+  wanted = atomic_load(&context->refs) > jobs_of(context, false);
+  pthread_mutex_unlock(&jobs_lock);
+  return wanted;
 }
 
 static void run_build(clb__job *job) {
@@ -221,7 +276,11 @@ static void run_build(clb__job *job) {
 
   if (is_wanted(job)) /* a failure is noted, and met again when it counts */
     (void)clb__kernels_build(one->context, one->direction, one->wide);
-  clb_context_release(one->context);
+  pthread_mutex_lock(&jobs_lock);
+  one->over = true;
+  pthread_mutex_unlock(&jobs_lock);
+  (void)clb__context_drop(one->context);
+  remove_job(one);
   free(one);
 }
 
@@ -242,8 +301,12 @@ void clb__kernels_build_aside(clb_context *context, clb__direction direction,
     free(one);
     return;
   }
-  *one = (build_job){{.ready = is_ready, .wanted = is_wanted, .run = run_build},
-                     clb_context_retain(context), direction, wide};
+  *one = (build_job){
+      .job = {.ready = is_ready, .wanted = is_wanted, .run = run_build},
+      .context = clb_context_retain(context),
+      .direction = direction,
+      .wide = wide};
+  add_job(one);
   clb__pool_run(&one->job);
 }
 

@@ -30,6 +30,10 @@ clb_status clb__kernels_why(clb_context *context, clb__direction direction,
 void clb__kernels_build_aside(clb_context *context, clb__direction direction,
                               bool wide);
 
+/* Waits for that, where the only references left are those of such jobs; of a
+ * context that is known by its address alone. */
+void clb__kernels_end_aside(const clb_context *context, size_t left);
+
 /* Time that transfers took longer since there was no kernel; makes building it
  * the cheaper the more there is. */
 void clb__kernels_miss(clb_context *context, clb__direction direction,
