@@ -372,7 +372,7 @@ static void forget_buffers(cl_kernel kernel) {
 cl_int clb__kernels_enqueue(clb_context *context, cl_command_queue queue,
                             clb__direction direction, const clb__pack *pack,
                             cl_mem region, cl_mem scratch, size_t at,
-                            cl_event *event) {
+                            cl_event *event, const char **call) {
   clb__kernels *kernels = find(context); /* there since the build */
   cl_kernel kernel = kernels->of[direction == CLB__PUT][pack->wide]
                          .kernel[unit_index(pack->unit)];
@@ -381,10 +381,13 @@ cl_int clb__kernels_enqueue(clb_context *context, cl_command_queue queue,
   cl_int err;
 
   pthread_mutex_lock(&kernels->arguments);
+  *call = "clSetKernelArg";
   err = set_arguments(kernel, pack, region, scratch, at);
-  if (err == CL_SUCCESS)
+  if (err == CL_SUCCESS) {
+    *call = "clEnqueueNDRangeKernel";
     err = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0,
                                  NULL, event);
+  }
   forget_buffers(kernel);
   pthread_mutex_unlock(&kernels->arguments);
   return err;
