@@ -35,10 +35,10 @@ export CLBYTES_TEST_CHURN CLBYTES_TEST_ORDER CLBYTES_TEST_PREFETCHES
 export TSAN_OPTIONS
 
 tests="tests/test_churn tests/test_prefetch tests/test_snapshot tests/test_table"
-tests="$tests tests/test_threads"
+tests="$tests tests/test_threads tests/test_crew tests/test_pack"
 # Where the loader loads layers.
 grep -q "^tests_test_first_access_LDADD" "$build/Makefile" &&
-  tests="$tests tests/test_first_access"
+  tests="$tests tests/test_first_access tests/test_kernels"
 run_tests check-threads "running the tests of threads with ThreadSanitizer" \
   TESTS="$tests" check_PROGRAMS="$tests" ||
   die "a test failed (all of it is in $work/check-threads.log)"

@@ -210,9 +210,10 @@ END_TEST
 
 START_TEST(what_is_built_aside_is_there_in_the_end)
 {
-  clb_context *context = make_context(CLB_PLAN_PACK, 0);
+  clb_context *context;
 
   FIXTURE_NEEDS_THREADS();
+  context = make_context(CLB_PLAN_PACK, 0);
   clb__kernels_build_aside(context, CLB__GET, false);
   clb__kernels_build_aside(context, CLB__PUT, false);
   for (int i = 0; i < 10000; i++) { /* a second is not always enough */
