@@ -72,8 +72,9 @@ static clb_status apply_options(clb_context *context,
   context->staging_limit = limit;
   context->host_limit = known.host_limit;
   context->plans = known.plans == 0 ? ALL_PLANS : known.plans;
-  context->copy_threads =
-      known.copy_threads == 0 ? clb__crew_size() : known.copy_threads;
+  context->copy_threads = clb__crew_size(); /* there are no more */
+  if (known.copy_threads != 0 && known.copy_threads < context->copy_threads)
+    context->copy_threads = known.copy_threads;
   context->log = known.log;
   context->log_user = known.log_user;
   return known.costs != NULL ? apply_costs(context, known.costs) : CLB_OK;
@@ -163,6 +164,7 @@ static void let_go(clb_context *context) {
     if (context->cl != NULL)
       (void)clReleaseContext(context->cl);
   }
+  pthread_mutex_destroy(&context->span_lock);
   pthread_mutex_destroy(&context->probe_lock);
   pthread_mutex_destroy(&context->lock);
   free(context);
@@ -183,6 +185,7 @@ clb_status clb_context_create(cl_command_queue queue,
   atomic_init(&context->refs, 1);
   pthread_mutex_init(&context->lock, NULL);
   pthread_mutex_init(&context->probe_lock, NULL);
+  pthread_mutex_init(&context->span_lock, NULL);
   context->log_stderr = debugs("log");
   status = adopt_queue(context, queue);
   if (status == CLB_OK)
@@ -201,9 +204,11 @@ clb_context *clb_context_retain(clb_context *context) {
   return context;
 }
 
-void clb_context_release(clb_context *context) {
-  if (context == NULL || !clb__refs_last(&context->refs))
-    return;
+size_t clb__context_drop(clb_context *context) {
+  size_t left = clb__refs_left(&context->refs);
+
+  if (left > 0)
+    return left;
   if (context->pooled)
     clb__pool_leave();
   if (context->crewed)
@@ -212,6 +217,16 @@ void clb_context_release(clb_context *context) {
   clb__park_end(context);
   clb__markers_end(context);
   let_go(context);
+  return 0;
+}
+
+void clb_context_release(clb_context *context) {
+  size_t left = context != NULL ? clb__context_drop(context) : 0;
+
+  /* The last of the program's: a compiler must not run on when the program
+   * ends.  What the address was of may be gone. */
+  if (left > 0)
+    clb__kernels_end_aside(context, left);
 }
 
 void clb_context_trim(clb_context *context) {
@@ -238,15 +253,18 @@ void clb_context_stats(const clb_context *context, clb_stats *out,
 }
 
 unsigned clb__context_helpers(clb_context *context) {
+  bool crewed;
+
   if (context->copy_threads <= 1)
     return 0;
   pthread_mutex_lock(&context->lock);
-  if (!context->crewed)
+  if (!context->crewed && !context->uncrewed) {
     context->crewed = clb__crew_join();
-  if (!context->crewed) /* no thread is to be had */
-    context->copy_threads = 1;
+    context->uncrewed = !context->crewed;
+  }
+  crewed = context->crewed;
   pthread_mutex_unlock(&context->lock);
-  return context->copy_threads - 1;
+  return crewed ? context->copy_threads - 1 : 0;
 }
 
 bool clb__context_pool(clb_context *context) {

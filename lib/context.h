@@ -84,9 +84,12 @@ struct clb_context {
   clb__pinned *pinned;
   bool pooled;  /* uses the pool of threads */
   bool crewed;  /* uses the crew */
+  bool uncrewed; /* there is none to be had */
   clb_stats stats;
 
   clb__kernels *kernels; /* NULL until they are needed */
+  pthread_mutex_t span_lock; /* held while commands are enqueued that write to
+                                a buffer which kernels may not write */
 
   pthread_mutex_t probe_lock;
   bool probed, measured;
@@ -94,6 +97,9 @@ struct clb_context {
   bool compiles;  /* the device has a compiler */
   bool processor; /* the device is one: a read is a copy by its cores */
 };
+
+/* One reference less, waiting for no job; how many are left. */
+size_t clb__context_drop(clb_context *context);
 
 /* Adds to the counters of one access. */
 void clb__context_count(clb_context *context, unsigned kind, uint64_t payload,

@@ -11,6 +11,7 @@
 
 #define PACK_ALIGNMENT ((size_t)64)
 #define FIRST_PART 8 /* of a chunk */
+#define MOST_PART ((size_t)1 << 30) /* bytes: a kernel counts in 32 bits */
 
 void clb__cursor_init(clb__cursor *cursor, const clb__plan *plan) {
   cursor->plan = plan;
@@ -131,16 +132,16 @@ static size_t packed_row(const clb__form *form, size_t limit) {
  * alone. */
 static void packed_box(clb__cursor *cursor) {
   const clb__plan *plan = cursor->plan;
-  size_t limit = cursor->at == plan->start ? plan->chunk / FIRST_PART
-                                           : plan->chunk;
+  size_t most = plan->chunk < MOST_PART ? plan->chunk : MOST_PART;
+  size_t limit = cursor->at == plan->start ? most / FIRST_PART : most;
   size_t row = packed_row(&plan->form, limit), end = plan->end;
 
-  if (end - cursor->at > plan->chunk) {
+  if (end - cursor->at > most) {
     end = cursor->at + limit;
     if (end - end % row > cursor->at)
       end -= end % row;
     else if (end == cursor->at)
-      end = cursor->at + plan->chunk;
+      end = cursor->at + most;
   }
   cursor->start = cursor->at;
   cursor->length = end - cursor->at;

@@ -15,7 +15,7 @@
 
 #define UNITS 5 /* 1, 2, 4, 8, 16 bytes */
 #define GROUP 64
-#define LOG_SIZE 4096
+#define LONGEST_LINE 200 /* of the compiler's that a message has */
 
 /* The lines of pack.cl; made by the build. */
 static const char *lines[] = {
@@ -25,6 +25,7 @@ static const char *lines[] = {
 typedef struct built {
   clb__built state;
   cl_kernel kernel[2 * UNITS]; /* of any part, and of those that are turned */
+  clb__error why;              /* it was refused */
   double missed_us;
   bool aside; /* a job builds it, or did */
 } built;
@@ -89,18 +90,35 @@ double clb__kernels_missed(clb_context *context, clb__direction direction,
   return us;
 }
 
-/* The first line of the compiler's log, after the call that failed. */
+/* The compiler's log, to be freed; NULL where there is none. */
+static char *log_of(cl_program program, cl_device_id device) {
+  size_t size = 0;
+  char *log = NULL;
+
+  if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, NULL,
+                            &size) != CL_SUCCESS ||
+      (log = calloc(1, size + 1)) == NULL)
+    return NULL;
+  if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log,
+                            NULL) == CL_SUCCESS)
+    return log;
+  free(log);
+  return NULL;
+}
+
+/* The first line of the log that says something, after the call that failed. */
 static clb_status refuse(cl_program program, cl_device_id device, cl_int err,
                          const char *call) {
-  char log[LOG_SIZE] = "";
+  char *log = program != NULL ? log_of(program, device) : NULL;
+  const char *line = log != NULL ? log + strspn(log, " \t\r\n") : "";
+  size_t whole = strcspn(line, "\r\n");
+  int length = whole < LONGEST_LINE ? (int)whole : LONGEST_LINE;
 
   (void)clb__fail_cl(err, call);
-  if (program != NULL)
-    (void)clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG,
-                                sizeof log - 1, log, NULL);
-  log[strcspn(log, "\r\n")] = '\0';
-  return clb__fail_prefix(CLB_UNSUPPORTED, "pack: no kernel%s%.200s",
-                          log[0] != '\0' ? ": " : "", log);
+  (void)clb__fail_prefix(CLB_UNSUPPORTED, "pack: no kernel%s%.*s",
+                         *line != '\0' ? ": " : "", length, line);
+  free(log);
+  return CLB_UNSUPPORTED;
 }
 
 static clb_status make_kernels(clb_context *context, cl_program program,
@@ -116,8 +134,10 @@ static clb_status make_kernels(clb_context *context, cl_program program,
     if (err == CL_SUCCESS)
       continue;
     one->kernel[i] = NULL;
-    while (i-- > 0)
+    while (i-- > 0) {
       (void)clReleaseKernel(one->kernel[i]);
+      one->kernel[i] = NULL;
+    }
     return refuse(NULL, context->device, err, "clCreateKernel");
   }
   return CLB_OK;
@@ -160,31 +180,96 @@ clb_status clb__kernels_build(clb_context *context, clb__direction direction,
   pthread_mutex_lock(&kernels->building);
   if (one->state == CLB__UNBUILT) {
     status = build(context, one, put, wide);
+    if (status != CLB_OK)
+      clb__error_save(&one->why, status);
     set_state(context, one, status == CLB_OK ? CLB__BUILT : CLB__REFUSED);
   } else if (one->state == CLB__REFUSED) {
-    status = clb__fail(CLB_UNSUPPORTED,
-                       "pack: the kernel could not be built before");
+    status = clb__error_restore(&one->why);
   }
   pthread_mutex_unlock(&kernels->building);
   return status;
+}
+
+clb_status clb__kernels_why(clb_context *context, clb__direction direction,
+                            bool wide, clb_status status) {
+  /* What was written before the state was is not written again. */
+  return clb__kernels_state(context, direction, wide) == CLB__REFUSED
+             ? clb__error_restore(
+                   &context->kernels->of[direction == CLB__PUT][wide].why)
+             : status;
 }
 
 /* --- Aside ------------------------------------------------------------------ */
 
 typedef struct build_job {
   clb__job job;
-  clb_context *context;
+  struct build_job *next;
+  clb_context *context; /* has a reference, unless it is */
+  bool over;
   clb__direction direction;
   bool wide;
 } build_job;
+
+/* Jobs that are not through, of all contexts. */
+static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t job_through = PTHREAD_COND_INITIALIZER;
+static build_job *jobs;
+static atomic_size_t job_count;
+
+/* With the lock held. */
+static size_t jobs_of(const clb_context *context, bool all) {
+  const build_job *one;
+  size_t count = 0;
+
+  for (one = jobs; one != NULL; one = one->next)
+    count += one->context == context && (all || !one->over);
+  return count;
+}
+
+static void add_job(build_job *one) {
+  pthread_mutex_lock(&jobs_lock);
+  one->next = jobs;
+  jobs = one;
+  atomic_fetch_add(&job_count, 1);
+  pthread_mutex_unlock(&jobs_lock);
+}
+
+static void remove_job(build_job *one) {
+  build_job **link = &jobs;
+
+  pthread_mutex_lock(&jobs_lock);
+  while (*link != one)
+    link = &(*link)->next;
+  *link = one->next;
+  atomic_fetch_sub(&job_count, 1);
+  pthread_cond_broadcast(&job_through);
+  pthread_mutex_unlock(&jobs_lock);
+}
+
+void clb__kernels_end_aside(const clb_context *context, size_t left) {
+  if (atomic_load(&job_count) == 0 || clb__pool_inside())
+    return;
+  pthread_mutex_lock(&jobs_lock);
+  if (jobs_of(context, true) >= left)
+    while (jobs_of(context, true) > 0)
+      pthread_cond_wait(&job_through, &jobs_lock);
+  pthread_mutex_unlock(&jobs_lock);
+}
 
 static bool is_ready(clb__job *job) {
   (void)job;
   return true;
 }
 
+/* By others than such jobs. */
 static bool is_wanted(clb__job *job) {
-  return atomic_load(&((build_job *)job)->context->refs) != 1;
+  clb_context *context = ((build_job *)job)->context;
+  bool wanted;
+
+  pthread_mutex_lock(&jobs_lock);
+  wanted = atomic_load(&context->refs) > jobs_of(context, false);
+  pthread_mutex_unlock(&jobs_lock);
+  return wanted;
 }
 
 static void run_build(clb__job *job) {
@@ -192,7 +277,11 @@ static void run_build(clb__job *job) {
 
   if (is_wanted(job)) /* a failure is noted, and met again when it counts */
     (void)clb__kernels_build(one->context, one->direction, one->wide);
-  clb_context_release(one->context);
+  pthread_mutex_lock(&jobs_lock);
+  one->over = true;
+  pthread_mutex_unlock(&jobs_lock);
+  (void)clb__context_drop(one->context);
+  remove_job(one);
   free(one);
 }
 
@@ -213,8 +302,12 @@ void clb__kernels_build_aside(clb_context *context, clb__direction direction,
     free(one);
     return;
   }
-  *one = (build_job){{.ready = is_ready, .wanted = is_wanted, .run = run_build},
-                     clb_context_retain(context), direction, wide};
+  *one = (build_job){
+      .job = {.ready = is_ready, .wanted = is_wanted, .run = run_build},
+      .context = clb_context_retain(context),
+      .direction = direction,
+      .wide = wide};
+  add_job(one);
   clb__pool_run(&one->job);
 }
 

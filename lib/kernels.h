@@ -21,10 +21,18 @@ clb__built clb__kernels_state(clb_context *context, clb__direction direction,
 clb_status clb__kernels_build(clb_context *context, clb__direction direction,
                               bool wide);
 
-/* The same on a thread of the library's, once; whoever wants it meanwhile goes
+/* Fails as building it failed; where that did not, it is still this status. */
+clb_status clb__kernels_why(clb_context *context, clb__direction direction,
+                            bool wide, clb_status status);
+
+/* Builds it on a thread of the library's, once; whoever wants it meanwhile goes
  * without. */
 void clb__kernels_build_aside(clb_context *context, clb__direction direction,
                               bool wide);
+
+/* Waits for that, where the only references left are those of such jobs; of a
+ * context that is known by its address alone. */
+void clb__kernels_end_aside(const clb_context *context, size_t left);
 
 /* Time that transfers took longer since there was no kernel; makes building it
  * the cheaper the more there is. */

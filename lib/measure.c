@@ -13,8 +13,10 @@
 
 #define SMALL ((size_t)4096)
 #define LARGE ((size_t)4 << 20)
+#define LEAST_LARGE (16 * SMALL) /* or the difference says nothing */
 #define ROW ((size_t)16) /* bytes; every other row is read */
 #define TRIES 3
+#define MOST_GBS 1000.0 /* no link is faster */
 
 typedef struct meter {
   clb_context *context;
@@ -68,28 +70,34 @@ static double read_us(meter *m, size_t bytes, size_t row) {
 
 static void take_figures(meter *m, clb__facts *facts) {
   size_t bytes = m->large / 2, rows = bytes / ROW;
-  double small, large, rect, payload;
+  double small, large, rect, gbs, payload;
 
   small = read_us(m, SMALL, 0);
   large = read_us(m, m->large, 0);
   rect = read_us(m, bytes, ROW);
   if (small < 0 || large <= small || rect < 0)
     return;
+  gbs = (double)(m->large - SMALL) / (large - small) / 1e3;
+  if (gbs > MOST_GBS) /* the small one was held up */
+    return;
   facts->command_us = small;
-  facts->link_gbs = (double)(m->large - SMALL) / (large - small) / 1e3;
+  facts->link_gbs = gbs;
   payload = (double)bytes / (facts->link_gbs * 1e3);
   if (rect > small + payload)
     facts->row_ns = (rect - small - payload) * 1e3 / (double)rows;
 }
 
 void clb__measure(clb_context *context, clb__facts *facts) {
-  meter m = {.context = context, .block = clb__staging_take(context, true)};
+  meter m = {.context = context};
   clb__error before;
   cl_int err;
 
   clb__error_keep(&before);
-  if (m.block != NULL) {
+  m.block = clb__staging_take(context, true);
+  if (m.block != NULL)
     m.large = m.block->size < LARGE ? m.block->size : LARGE;
+  m.large -= m.large % (4 * ROW); /* half of it is whole rows */
+  if (m.large >= LEAST_LARGE) {
     m.mem = clCreateBuffer(context->cl, CL_MEM_READ_WRITE, m.large, NULL, &err);
     if (err == CL_SUCCESS) {
       take_figures(&m, facts);
@@ -97,7 +105,7 @@ void clb__measure(clb_context *context, clb__facts *facts) {
         clb__park_keep(context, m.mem, m.block->event[0]);
       (void)clReleaseMemObject(m.mem);
     }
-    clb__staging_give(context, m.block);
   }
+  clb__staging_give(context, m.block);
   clb__error_put_back(&before);
 }

@@ -47,7 +47,7 @@ bool clb__pack_can(const clb__form *form);
 bool clb__pack_wide(const clb__form *form);
 
 /* Logical bytes [start, start + length) of such a form; length > 0, at most
- * UINT32_MAX. */
+ * INT32_MAX. */
 void clb__pack_make(const clb__form *form, size_t start, size_t length,
                     clb__pack *pack);
 

@@ -40,6 +40,17 @@ static size_t runs_of(const clb__pick *pick) {
   return runs;
 }
 
+/* Bytes of the source from the first of the first chunk to its last. */
+static double chunk_span(const clb__plan *plan, double chunk) {
+  clb__form form = plan->form;
+  size_t start = plan->start;
+  uint64_t first, bytes;
+
+  clb__form_narrow(&form, &start, (size_t)chunk);
+  clb__form_span(&form, &first, &bytes);
+  return (double)bytes;
+}
+
 /* Microseconds a logical byte: each chunk is a kernel and a transfer, and one
  * overlaps the other; what does not is the first chunk's kernel. */
 static double pack_cost(const clb__plan *plan, const clb__facts *facts) {
@@ -47,9 +58,11 @@ static double pack_cost(const clb__plan *plan, const clb__facts *facts) {
   double chunk = (double)plan->chunk < bytes ? (double)plan->chunk : bytes;
   double slowest = facts->pack_gbs < facts->link_gbs ? facts->pack_gbs
                                                      : facts->link_gbs;
+  double span = facts->pack_beside ? chunk_span(plan, chunk) : 0;
 
   return 1 / (slowest * 1e3) + 2 * facts->command_us / chunk +
-         chunk / (facts->pack_gbs * 1e3) / bytes;
+         chunk / (facts->pack_gbs * 1e3) / bytes +
+         span / (facts->pack_gbs * 1e3) / chunk;
 }
 
 /* Microseconds a logical byte, over the first moves. */
@@ -181,8 +194,11 @@ static int cheapest(clb__plan *plan, const clb__facts *facts,
   for (i = 0; i < PACK; i++)
     if (costs[i] < DBL_MAX && (best < 0 || costs[i] < costs[best]))
       best = i;
-  /* Of a broadcast only the distinct bytes cross the link. */
-  if (costs[PACK] == DBL_MAX || (best >= 0 && repeats(&plan->form)))
+  /* Of a broadcast only the distinct bytes cross the link; and what is copied
+   * back may be written by others meanwhile, between the elements. */
+  if (costs[PACK] == DBL_MAX ||
+      (best >= 0 && (repeats(&plan->form) ||
+                     (direction == CLB__PUT && facts->pack_beside))))
     return best;
   if (best < 0)
     return PACK;
@@ -233,10 +249,13 @@ clb_status clb__plan_choose(clb__plan *plan, const clb__facts *facts,
     char names[64];
     clb__plan_names(facts->asked, names, sizeof names);
     return clb__fail(CLB_UNSUPPORTED,
-                     "the allowed plans (%s) cannot carry this layout%s",
+                     "the allowed plans (%s) cannot carry this layout%s%s",
                      names,
                      clb__form_turns(form)
                          ? ", which has a zero or negative stride"
+                         : "",
+                     facts->plans & CLB_PLAN_PACK && clb__pack_can(form)
+                         ? "; no kernel can be built"
                          : "");
   }
   return CLB_OK;

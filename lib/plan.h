@@ -28,6 +28,8 @@ typedef struct clb__facts {
   double pick_ns;     /* one run picked apart on the host */
   double pick_gbs;    /* bytes picked apart on the host */
   double pack_gbs;    /* bytes packed by a kernel */
+  bool pack_beside;   /* which works on a copy of the span of each part; one
+                         that is put is copied back */
   /* What building the kernel for forms that are not wide, and for those that
    * are, still costs; 0: it was built; negative: it cannot be. */
   double build_us[2];

@@ -43,6 +43,7 @@ typedef struct thread_pool {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static thread_pool *current;
+static _Thread_local bool inside; /* a thread of the library's */
 
 static void append(thread_pool *pool, clb__job *job) {
   job->next = NULL;
@@ -96,6 +97,7 @@ static void *work(void *user) {
   clb__job *job;
   unsigned looks = 0, pauses = 0;
 
+  inside = true;
   pthread_mutex_lock(&lock);
   for (;;) {
     job = take(pool);
@@ -152,6 +154,10 @@ static thread_pool *start(void) {
   pthread_cond_destroy(&pool->work);
   free(pool);
   return NULL;
+}
+
+bool clb__pool_inside(void) {
+  return inside;
 }
 
 clb_status clb__pool_join(void) {

@@ -27,6 +27,9 @@ typedef struct clb__job {
 clb_status clb__pool_join(void);
 void clb__pool_leave(void);
 
+/* Whether the calling thread is one of them. */
+bool clb__pool_inside(void);
+
 /* Cannot fail: the threads are there since the join.  While many jobs are
  * waiting, the caller runs a few that nobody wants, so that memory stays flat
  * whoever is faster. */

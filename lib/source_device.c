@@ -64,8 +64,7 @@ static clb_status device_facts(const clb__source *source,
 
   if (status != CLB_OK)
     return status;
-  if (!kernel_may(source, direction))
-    facts->command_us *= 2; /* through a copy of the region */
+  facts->pack_beside = !kernel_may(source, direction);
   if (direction == CLB__PUT || context->out_of_order ||
       source->u.device.after != NULL || !host_may(source, direction))
     facts->quick_bytes = 0;
@@ -314,6 +313,7 @@ static clb_status start_one(clb__port *port, clb__block *block, size_t at,
  * argument: it works on a copy of the part's span, which for a put is copied
  * back, with what lies between the elements as it was. */
 static clb_status hop_beside(hop *one, clb__form *form, size_t start) {
+  bool wide = clb__pack_wide(form); /* as the kernel that was built */
   clb__block *block = one->block;
   cl_mem mem = one->port->source->u.device.mem;
   cl_command_queue queue = one->queue;
@@ -334,6 +334,7 @@ static clb_status hop_beside(hop *one, clb__form *form, size_t start) {
   block->events += err == CL_SUCCESS;
   if (err == CL_SUCCESS) {
     clb__pack_make(form, start, one->move->bytes, &pack);
+    pack.wide = wide;
     one->pack = &pack;
     one->region = block->beside;
     status = hop_through_scratch(one);
@@ -404,9 +405,21 @@ static clb_status start_cut(clb__port *port, clb__block *block, size_t at,
 static clb_status device_start(clb__port *port, const clb__plan *plan,
                                clb__block *block, size_t at,
                                unsigned char *data, const clb__move *move) {
-  return plan->kind == CLB_PLAN_PACK && !clb__form_contiguous(&plan->form)
-             ? start_packed(port, plan, block, at, data, move)
-             : start_cut(port, block, at, data, move);
+  clb_context *context = context_of(port);
+  /* Nothing of another upload's between the copy of a span and its way back:
+   * it would be lost. */
+  bool alone = port->direction == CLB__PUT &&
+               !kernel_may(port->source, port->direction);
+  clb_status status;
+
+  if (alone)
+    pthread_mutex_lock(&context->span_lock);
+  status = plan->kind == CLB_PLAN_PACK && !clb__form_contiguous(&plan->form)
+               ? start_packed(port, plan, block, at, data, move)
+               : start_cut(port, block, at, data, move);
+  if (alone)
+    pthread_mutex_unlock(&context->span_lock);
+  return status;
 }
 
 static clb_status flush(cl_command_queue queue) {
@@ -531,6 +544,17 @@ static clb_status commit_to(const clb__source *source, clb__direction direction,
   return *again ? CLB_OK : status;
 }
 
+/* Where a kernel would have carried the layout, what its compiler said is the
+ * cause. */
+static clb_status why_not(const clb__source *source, clb__direction direction,
+                          const clb__facts *facts, const clb__form *form) {
+  return clb__source_is_device(source) && facts->plans & CLB_PLAN_PACK &&
+                 clb__pack_can(form)
+             ? clb__kernels_why(source->u.device.context, direction,
+                                clb__pack_wide(form), CLB_UNSUPPORTED)
+             : CLB_UNSUPPORTED;
+}
+
 clb_status clb__source_plan(const clb__source *source, clb__direction direction,
                             const clb__form *form, size_t start, size_t end,
                             unsigned flags, clb__plan *plan) {
@@ -551,6 +575,8 @@ clb_status clb__source_plan(const clb__source *source, clb__direction direction,
     if (status == CLB_OK)
       status = clb__plan_choose(plan, &facts, form, start, end, chunk,
                                 direction);
+    if (status == CLB_UNSUPPORTED)
+      return why_not(source, direction, &facts, form);
     if (status == CLB_OK && flags & CLB__COMMIT && clb__source_is_device(source))
       status = commit_to(source, direction, plan, &again);
   } while (status == CLB_OK && again);

@@ -127,6 +127,8 @@ static clb_status finish(putting *put, clb_status status) {
       status = ended;
       clb__error_save(&cause, status);
     }
+    if (put->straight) /* the memory it reads may be gone soon */
+      (void)clb__staging_settle(put->ring[i]);
     ops->give(put->port, put->ring[i]);
   }
   return status == CLB_OK ? CLB_OK : clb__error_restore(&cause);
