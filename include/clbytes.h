@@ -148,9 +148,10 @@ typedef struct clb_bytes clb_bytes;
  * READ and RECT alone carry no zero or negative stride.  Uploads use the same
  * set: MAP writes in place, READ stands for plain writes, RECT for rectangular
  * ones, GATHER for arranging on the host what one write carries, PACK for a
- * kernel that scatters it.  A kernel is built when the transfers that want it
- * have lost more time than that takes, and never in one that is over in a
- * moment: until then another plan goes.
+ * kernel that scatters it.  No small access waits for a compiler: the
+ * kernel is built by a thread of the library's once accesses have lost a few
+ * milliseconds for the want of it, and until then other plans go; only one so
+ * large that waiting costs less than doing without has it built at once.
  */
 enum {
   CLB_PLAN_MAP = 1,
@@ -170,8 +171,8 @@ typedef struct clb_context_options {
                             members beyond it read as zero, non-zero bytes that
                             this library does not know are CLB_UNSUPPORTED */
   size_t chunk_size;     /* bytes of one staging block; at least 4096; chosen:
-                            4 MiB, or 8 where the device has a memory of its
-                            own, or a quarter of staging_limit if less */
+                            4 MiB, or 16 where the device has a memory of
+                            its own, or a quarter of staging_limit if less */
   size_t staging_limit;  /* most pinned bytes held at once; at least one chunk;
                             chosen: eight chunks */
   size_t host_limit;     /* most bytes that materialised device handles may

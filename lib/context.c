@@ -15,7 +15,7 @@
 
 /* Over a bus a chunk has to be long for the gaps between them not to count. */
 #define NEAR_CHUNK ((size_t)4 << 20)
-#define FAR_CHUNK ((size_t)8 << 20)
+#define FAR_CHUNK ((size_t)16 << 20)
 #define DEFAULT_BLOCKS 8
 #define LEAST_CHUNK ((size_t)4096)
 #define ALL_PLANS                                                              \
@@ -232,6 +232,17 @@ unsigned clb__context_helpers(clb_context *context) {
     context->copy_threads = 1;
   pthread_mutex_unlock(&context->lock);
   return context->copy_threads - 1;
+}
+
+bool clb__context_pool(clb_context *context) {
+  bool pooled;
+
+  pthread_mutex_lock(&context->lock);
+  if (!context->pooled)
+    context->pooled = clb__pool_join() == CLB_OK;
+  pooled = context->pooled;
+  pthread_mutex_unlock(&context->lock);
+  return pooled;
 }
 
 clb_status clb__context_lane(clb_context *context, unsigned lane,

@@ -88,7 +88,7 @@ struct clb_context {
   clb__kernels *kernels; /* NULL until they are needed */
 
   pthread_mutex_t probe_lock;
-  bool probed;
+  bool probed, measured;
   clb__facts facts;
   bool compiles;  /* the device has a compiler */
   bool processor; /* the device is one: a read is a copy by its cores */
@@ -100,6 +100,10 @@ void clb__context_count(clb_context *context, unsigned kind, uint64_t payload,
 
 /* Threads that may copy beside the caller's; they start at the first call. */
 unsigned clb__context_helpers(clb_context *context);
+
+/* Whether there is a pool of threads to give jobs to; it is joined at the first
+ * call. */
+bool clb__context_pool(clb_context *context);
 
 /* The queue of a block's lane. */
 clb_status clb__context_lane(clb_context *context, unsigned lane,
@@ -119,6 +123,13 @@ void clb__context_log(clb_context *context, const char *line);
 /* The facts of the device, found out at the first call. */
 clb_status clb__device_facts(clb_context *context, clb__direction direction,
                              clb__facts *facts);
+
+/* Measures what the facts have not been measured for, once; it is worth it
+ * before a large access alone. */
+void clb__device_measure(clb_context *context);
+
+/* The measuring itself, of a device with a memory of its own: measure.c. */
+void clb__measure(clb_context *context, clb__facts *facts);
 
 /*
  * A block for a transfer: an idle pinned one, a new pinned one while the limit

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define PACK_ALIGNMENT ((size_t)64)
+#define FIRST_PART 8 /* of a chunk */
 
 void clb__cursor_init(clb__cursor *cursor, const clb__plan *plan) {
   cursor->plan = plan;
@@ -112,18 +113,22 @@ static void span_box(clb__cursor *cursor) {
 }
 
 /* Chunks that a kernel packs end where a row does, or at least where the
- * widest unit does. */
+ * widest unit does.  The first is short, since the link waits for its kernel
+ * alone. */
 static void packed_box(clb__cursor *cursor) {
   const clb__plan *plan = cursor->plan;
-  size_t row = plan->form.run;
-  size_t end = plan->end;
+  size_t row = plan->form.run, end = plan->end;
+  size_t limit = cursor->at == plan->start ? plan->chunk / FIRST_PART
+                                           : plan->chunk;
 
   if (row > plan->chunk || row % PACK_ALIGNMENT == 0)
     row = PACK_ALIGNMENT;
   if (end - cursor->at > plan->chunk) {
-    end = cursor->at + plan->chunk;
+    end = cursor->at + limit;
     if (end - end % row > cursor->at)
       end -= end % row;
+    else if (end == cursor->at)
+      end = cursor->at + plan->chunk;
   }
   cursor->start = cursor->at;
   cursor->length = end - cursor->at;

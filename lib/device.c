@@ -32,6 +32,9 @@ static const clb__facts separate_memory_facts = {
  * never the better way on a processor. */
 #define PROCESSOR_PACK_GBS 0.05
 
+/* Threads that make a pick faster by as much: memory is shared. */
+#define MOST_PICKERS 6u
+
 /* What building the kernels took on drivers here, and the smallest access that
  * waits for that: it takes milliseconds anyway. */
 #define BUILD_US 300000.0
@@ -132,6 +135,7 @@ static bool can_map(clb_context *context, cl_ulong largest) {
 static clb_status probe(clb_context *context, clb__facts *facts) {
   answers is = {0};
   clb_status status = ask(context, &is);
+  unsigned threads;
 
   if (status != CLB_OK)
     return status;
@@ -139,6 +143,10 @@ static clb_status probe(clb_context *context, clb__facts *facts) {
   context->processor = (is.type & CL_DEVICE_TYPE_CPU) != 0;
   if (context->processor)
     facts->pack_gbs = PROCESSOR_PACK_GBS;
+  threads = context->copy_threads < MOST_PICKERS ? context->copy_threads
+                                                 : MOST_PICKERS;
+  facts->pick_ns /= threads;
+  facts->pick_gbs *= threads;
   facts->worth_bytes = WORTH_BYTES;
   facts->asked = context->plans;
   facts->plans = context->plans & ~(unsigned)CLB_PLAN_MAP;
@@ -183,4 +191,15 @@ clb_status clb__device_facts(clb_context *context, clb__direction direction,
   facts->build_us[0] = build_us(context, direction, false);
   facts->build_us[1] = build_us(context, direction, true);
   return CLB_OK;
+}
+
+void clb__device_measure(clb_context *context) {
+  pthread_mutex_lock(&context->probe_lock);
+  if (!context->probed)
+    context->probed = probe(context, &context->facts) == CLB_OK;
+  if (context->probed && !context->measured && context->far &&
+      !context->processor)
+    clb__measure(context, &context->facts);
+  context->measured = context->probed;
+  pthread_mutex_unlock(&context->probe_lock);
 }

@@ -171,7 +171,8 @@ clb_status clb__bytes_bring(clb_bytes *bytes, clb_bytes *then,
     if (port != NULL)
       clb__bytes_drop(port);
   } else {
-    clb__target target = {.memory = copy->data, .lost = &lost};
+    clb__target target = {
+        .memory = copy->data, .lost = &lost, .fresh = true};
     status = port != NULL
                  ? clb__bytes_get_ordered(then, port, &target)
                  : clb__bytes_get(bytes, 0, bytes->length, &target);

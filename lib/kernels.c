@@ -2,11 +2,13 @@
  * kernels.c - builds and runs kernels/pack.cl.
  *
  * A kernel's arguments belong to nobody while they are set, so one lock is held
- * from the first of them until the kernel is enqueued, and while building.
+ * from the first of them until the kernel is enqueued.  Another is held while
+ * building.
  */
 #include "config.h"
 
 #include "kernels.h"
+#include "pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +26,12 @@ typedef struct built {
   clb__built state;
   cl_kernel kernel[UNITS];
   double missed_us;
+  bool aside; /* a job builds it, or did */
 } built;
 
 struct clb__kernels {
-  pthread_mutex_t lock; /* of building and of arguments */
-  built of[2][2];       /* direction, wide */
+  pthread_mutex_t arguments, building;
+  built of[2][2]; /* direction, wide */
 };
 
 static clb__kernels *find(clb_context *context) {
@@ -37,8 +40,10 @@ static clb__kernels *find(clb_context *context) {
   pthread_mutex_lock(&context->lock);
   if (context->kernels == NULL) {
     context->kernels = calloc(1, sizeof *context->kernels);
-    if (context->kernels != NULL)
-      pthread_mutex_init(&context->kernels->lock, NULL);
+    if (context->kernels != NULL) {
+      pthread_mutex_init(&context->kernels->arguments, NULL);
+      pthread_mutex_init(&context->kernels->building, NULL);
+    }
   }
   kernels = context->kernels;
   pthread_mutex_unlock(&context->lock);
@@ -151,7 +156,7 @@ clb_status clb__kernels_build(clb_context *context, clb__direction direction,
   if (kernels == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "pack: no memory");
   one = &kernels->of[put][wide];
-  pthread_mutex_lock(&kernels->lock);
+  pthread_mutex_lock(&kernels->building);
   if (one->state == CLB__UNBUILT) {
     status = build(context, one, put, wide);
     set_state(context, one, status == CLB_OK ? CLB__BUILT : CLB__REFUSED);
@@ -159,9 +164,60 @@ clb_status clb__kernels_build(clb_context *context, clb__direction direction,
     status = clb__fail(CLB_UNSUPPORTED,
                        "pack: the kernel could not be built before");
   }
-  pthread_mutex_unlock(&kernels->lock);
+  pthread_mutex_unlock(&kernels->building);
   return status;
 }
+
+/* --- Aside ------------------------------------------------------------------ */
+
+typedef struct build_job {
+  clb__job job;
+  clb_context *context;
+  clb__direction direction;
+  bool wide;
+} build_job;
+
+static bool is_ready(clb__job *job) {
+  (void)job;
+  return true;
+}
+
+static bool is_wanted(clb__job *job) {
+  return atomic_load(&((build_job *)job)->context->refs) != 1;
+}
+
+static void run_build(clb__job *job) {
+  build_job *one = (build_job *)job;
+
+  if (is_wanted(job)) /* a failure is noted, and met again when it counts */
+    (void)clb__kernels_build(one->context, one->direction, one->wide);
+  clb_context_release(one->context);
+  free(one);
+}
+
+void clb__kernels_build_aside(clb_context *context, clb__direction direction,
+                              bool wide) {
+  clb__kernels *kernels = find(context);
+  build_job *one = calloc(1, sizeof *one);
+  bool mine = false;
+
+  if (kernels != NULL && one != NULL && clb__context_pool(context)) {
+    built *it = &kernels->of[direction == CLB__PUT][wide];
+    pthread_mutex_lock(&context->lock);
+    mine = it->state == CLB__UNBUILT && !it->aside;
+    it->aside = true;
+    pthread_mutex_unlock(&context->lock);
+  }
+  if (!mine) {
+    free(one);
+    return;
+  }
+  *one = (build_job){{.ready = is_ready, .wanted = is_wanted, .run = run_build},
+                     clb_context_retain(context), direction, wide};
+  clb__pool_run(&one->job);
+}
+
+/* --- Running ---------------------------------------------------------------- */
 
 static unsigned unit_index(unsigned unit) {
   unsigned i = 0;
@@ -171,30 +227,23 @@ static unsigned unit_index(unsigned unit) {
   return i;
 }
 
-/* The three vectors, in the width that the kernel was built for. */
+/* The three vectors; the strides in the width that the kernel was built for. */
 static cl_int set_shape(cl_kernel kernel, const clb__pack *pack) {
   cl_uint n[CLB__PACK_DIMS], c[CLB__PACK_DIMS];
   cl_int s[CLB__PACK_DIMS], err;
   unsigned i;
 
-  if (pack->wide) {
-    err = clSetKernelArg(kernel, 6, sizeof pack->n, pack->n);
-    if (err == CL_SUCCESS)
-      err = clSetKernelArg(kernel, 7, sizeof pack->c, pack->c);
-    if (err == CL_SUCCESS)
-      err = clSetKernelArg(kernel, 8, sizeof pack->s, pack->s);
-    return err;
-  }
   for (i = 0; i < CLB__PACK_DIMS; i++) {
     n[i] = (cl_uint)pack->n[i];
     c[i] = (cl_uint)pack->c[i];
-    s[i] = (cl_int)pack->s[i];
+    s[i] = (cl_int)pack->s[i]; /* of a wide one it is not used */
   }
   err = clSetKernelArg(kernel, 6, sizeof n, n);
   if (err == CL_SUCCESS)
     err = clSetKernelArg(kernel, 7, sizeof c, c);
   if (err == CL_SUCCESS)
-    err = clSetKernelArg(kernel, 8, sizeof s, s);
+    err = pack->wide ? clSetKernelArg(kernel, 8, sizeof pack->s, pack->s)
+                     : clSetKernelArg(kernel, 8, sizeof s, s);
   return err;
 }
 
@@ -238,13 +287,13 @@ cl_int clb__kernels_enqueue(clb_context *context, cl_command_queue queue,
   size_t global = (items + GROUP - 1) / GROUP * GROUP;
   cl_int err;
 
-  pthread_mutex_lock(&kernels->lock);
+  pthread_mutex_lock(&kernels->arguments);
   err = set_arguments(kernel, pack, region, scratch, at);
   if (err == CL_SUCCESS)
     err = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0,
                                  NULL, event);
   forget_buffers(kernel);
-  pthread_mutex_unlock(&kernels->lock);
+  pthread_mutex_unlock(&kernels->arguments);
   return err;
 }
 
@@ -258,6 +307,7 @@ void clb__kernels_free(clb__kernels *kernels) {
       for (k = 0; k < UNITS; k++)
         if (kernels->of[i][j].kernel[k] != NULL)
           (void)clReleaseKernel(kernels->of[i][j].kernel[k]);
-  pthread_mutex_destroy(&kernels->lock);
+  pthread_mutex_destroy(&kernels->arguments);
+  pthread_mutex_destroy(&kernels->building);
   free(kernels);
 }

@@ -21,6 +21,11 @@ clb__built clb__kernels_state(clb_context *context, clb__direction direction,
 clb_status clb__kernels_build(clb_context *context, clb__direction direction,
                               bool wide);
 
+/* The same on a thread of the library's, once; whoever wants it meanwhile goes
+ * without. */
+void clb__kernels_build_aside(clb_context *context, clb__direction direction,
+                              bool wide);
+
 /* Time that transfers took longer since there was no kernel; makes building it
  * the cheaper the more there is. */
 void clb__kernels_miss(clb_context *context, clb__direction direction,

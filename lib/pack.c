@@ -8,21 +8,23 @@
 #define MOST_UNIT 16u
 
 bool clb__pack_can(const clb__form *form) {
-  return form->ndim > 0 && form->ndim < CLB__PACK_DIMS;
+  unsigned d;
+
+  if (form->ndim == 0 || form->ndim >= CLB__PACK_DIMS || form->run > INT32_MAX)
+    return false;
+  /* The outermost one is counted from where a part begins. */
+  for (d = 1; d < form->ndim; d++)
+    if (form->dim[d].n > INT32_MAX)
+      return false;
+  return true;
 }
 
 bool clb__pack_wide(const clb__form *form) {
   uint64_t first, span;
-  unsigned d;
 
   /* In bytes, so that a form is wide or not for all of its parts. */
   clb__form_span(form, &first, &span);
-  if (span > INT32_MAX || form->run > INT32_MAX)
-    return true;
-  for (d = 0; d < form->ndim; d++)
-    if (form->dim[d].n > INT32_MAX)
-      return true;
-  return false;
+  return span > INT32_MAX;
 }
 
 static unsigned widest_unit(const clb__form *form, size_t start,
@@ -62,8 +64,14 @@ void clb__pack_make(const clb__form *form, size_t start, size_t length,
     pack->s[pack->ndim] = form->dim[d].stride / (ptrdiff_t)unit;
     pack->ndim++;
   }
-  for (i = 0; i < pack->ndim; i++) {
+  for (i = 0; i + 1 < pack->ndim; i++) {
     pack->c[i] = at % pack->n[i];
     at /= pack->n[i];
+  }
+  if (pack->ndim > 0) { /* the outermost, as said in pack.h */
+    pack->first += (int64_t)at * pack->s[i];
+    pack->n[i] -= at;
+    if (pack->n[i] > UINT32_MAX)
+      pack->n[i] = UINT32_MAX;
   }
 }

@@ -155,39 +155,41 @@ static void copy_tiles(unsigned char *dst, const unsigned char *src,
       }
 }
 
-/* The axis along which the source's neighbours are, where the destination's
- * are along the last one and far apart in the source; or none: the last. */
-static unsigned fast_axis(unsigned ndim, const clb__axis *axis, size_t run) {
-  size_t stride = clb__abs_stride(axis[ndim - 1].from);
-  unsigned fast = ndim - 1, i;
+/* The two axes along which neighbours are, in the source and in the
+ * destination; false where they are one, or not far apart in the other. */
+static bool find_turn(unsigned ndim, const clb__axis *axis, size_t run,
+                      unsigned *a, unsigned *b) {
+  size_t from = SIZE_MAX, to = SIZE_MAX, stride;
+  unsigned i;
 
-  if (run > 16 || axis[ndim - 1].n < 4 || stride < TILE_LINE)
-    return fast;
-  for (i = 0; i + 1 < ndim; i++) {
-    size_t from = clb__abs_stride(axis[i].from);
-    if (axis[i].n >= 4 && from > 0 && from < stride && from < TILE_LINE) {
-      stride = from;
-      fast = i;
-    }
+  for (i = 0; i < ndim; i++) {
+    stride = clb__abs_stride(axis[i].from);
+    if (stride > 0 && stride < from)
+      from = stride, *a = i;
+    stride = clb__abs_stride(axis[i].to);
+    if (stride < to)
+      to = stride, *b = i;
   }
-  return fast;
+  return run <= 16 && from < TILE_LINE && to < TILE_LINE && *a != *b &&
+         axis[*a].n >= 4 && axis[*b].n >= 4 &&
+         clb__abs_stride(axis[*b].from) >= TILE_LINE;
 }
 
-/* All axes but the fast one and the last, then tiles of those two. */
+/* All axes but those two, then tiles. */
 static void copy_around(unsigned char *dst, const unsigned char *src,
-                        unsigned ndim, const clb__axis *axis, unsigned fast,
-                        unsigned at, size_t run) {
+                        unsigned ndim, const clb__axis *axis, unsigned a,
+                        unsigned b, unsigned at, size_t run) {
   size_t i;
 
-  if (at == fast)
+  while (at == a || at == b)
     at++;
-  if (at >= ndim - 1) {
-    copy_tiles(dst, src, &axis[fast], &axis[ndim - 1], run);
+  if (at >= ndim) {
+    copy_tiles(dst, src, &axis[a], &axis[b], run);
     return;
   }
   for (i = 0; i < axis[at].n; i++)
     copy_around(dst + (ptrdiff_t)i * axis[at].to,
-                src + (ptrdiff_t)i * axis[at].from, ndim, axis, fast, at + 1,
+                src + (ptrdiff_t)i * axis[at].from, ndim, axis, a, b, at + 1,
                 run);
 }
 
@@ -206,17 +208,56 @@ static void copy_rows(unsigned char *dst, const unsigned char *src,
 
 void clb__copy_strided(unsigned char *dst, const unsigned char *src,
                        unsigned ndim, const clb__axis *axis, size_t run) {
-  unsigned fast;
+  unsigned a = 0, b = 0;
 
-  if (ndim == 0) {
+  if (ndim == 0)
     memcpy(dst, src, run);
-    return;
-  }
-  fast = fast_axis(ndim, axis, run);
-  if (fast != ndim - 1)
-    copy_around(dst, src, ndim, axis, fast, 0, run);
+  else if (find_turn(ndim, axis, run, &a, &b))
+    copy_around(dst, src, ndim, axis, a, b, 0, run);
   else
     copy_rows(dst, src, ndim, axis, run);
+}
+
+size_t clb__pick_bytes(const clb__pick *pick) {
+  size_t bytes = pick->run;
+  unsigned i;
+
+  for (i = 0; i < pick->ndim; i++)
+    bytes *= pick->axis[i].n;
+  return bytes;
+}
+
+/* The axis that is cut. */
+static unsigned longest(const clb__pick *pick) {
+  unsigned axis = 0, i;
+
+  for (i = 1; i < pick->ndim; i++)
+    if (pick->axis[i].n > pick->axis[axis].n)
+      axis = i;
+  return axis;
+}
+
+size_t clb__pick_parts(const clb__pick *pick, size_t parts) {
+  size_t n = pick->ndim > 0 ? pick->axis[longest(pick)].n : 1;
+
+  return n < parts ? n : parts;
+}
+
+void clb__pick_part(const clb__pick *pick, size_t parts, size_t index,
+                    clb__pick *part, ptrdiff_t *from) {
+  clb__axis *axis;
+  size_t n, first;
+
+  *part = *pick;
+  *from = 0;
+  if (pick->ndim == 0)
+    return;
+  axis = &part->axis[longest(pick)];
+  n = axis->n;
+  first = n / parts * index + (index < n % parts ? index : n % parts);
+  axis->n = n / parts + (index < n % parts);
+  part->to += (ptrdiff_t)first * axis->to;
+  *from = (ptrdiff_t)first * axis->from;
 }
 
 void clb__pick_out(const clb__pick *pick, unsigned char *box,

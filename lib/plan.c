@@ -160,6 +160,15 @@ static int contiguous(const clb__facts *facts) {
   return -1;
 }
 
+static bool repeats(const clb__form *form) {
+  unsigned d;
+
+  for (d = 0; d < form->ndim; d++)
+    if (form->dim[d].stride == 0)
+      return true;
+  return false;
+}
+
 /* The cheapest kind, or -1; DBL_MAX is what a kind costs that cannot be. */
 static int cheapest(clb__plan *plan, const clb__facts *facts,
                     clb__direction direction) {
@@ -172,7 +181,8 @@ static int cheapest(clb__plan *plan, const clb__facts *facts,
   for (i = 0; i < PACK; i++)
     if (costs[i] < DBL_MAX && (best < 0 || costs[i] < costs[best]))
       best = i;
-  if (costs[PACK] == DBL_MAX)
+  /* Of a broadcast only the distinct bytes cross the link. */
+  if (costs[PACK] == DBL_MAX || (best >= 0 && repeats(&plan->form)))
     return best;
   if (best < 0)
     return PACK;
@@ -258,6 +268,17 @@ static size_t extents_text(const clb__form *form, char *text, size_t size) {
   return used;
 }
 
+static size_t moves_of(const clb__plan *plan) {
+  clb__cursor cursor;
+  const clb__move *move;
+  size_t moves = 0;
+
+  clb__cursor_init(&cursor, plan);
+  for (; clb__cursor_peek(&cursor, &move); moves++)
+    clb__cursor_take(&cursor, NULL);
+  return moves;
+}
+
 void clb__plan_text(const clb__plan *plan, char *text, size_t size) {
   const clb__form *form = &plan->form;
   size_t bytes = plan->end - plan->start, per_chunk = plan->chunk, chunks;
@@ -268,7 +289,9 @@ void clb__plan_text(const clb__plan *plan, char *text, size_t size) {
   /* Whole rows go in a chunk where a row fits. */
   if (form->run > 0 && form->run < per_chunk)
     per_chunk -= per_chunk % form->run;
-  chunks = bytes / per_chunk + (bytes % per_chunk != 0);
+  chunks = plan->kind == CLB_PLAN_PACK
+               ? moves_of(plan)
+               : bytes / per_chunk + (bytes % per_chunk != 0);
 
   if (form->ndim == 0)
     (void)snprintf(text, size, "%s %zu bytes, %zu chunk%s", names, bytes,

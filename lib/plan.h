@@ -119,6 +119,16 @@ ptrdiff_t clb__move_stride(const clb__move *move, ptrdiff_t from);
 void clb__copy_strided(unsigned char *dst, const unsigned char *src,
                        unsigned ndim, const clb__axis *axis, size_t run);
 
+/* Cuts a pick into parts that can be picked at once: parts is how many there
+ * should be at least, the result how many there are, and what part number index
+ * of them is; *from: where it begins in the block. */
+size_t clb__pick_parts(const clb__pick *pick, size_t parts);
+void clb__pick_part(const clb__pick *pick, size_t parts, size_t index,
+                    clb__pick *part, ptrdiff_t *from);
+
+/* Bytes that a pick moves. */
+size_t clb__pick_bytes(const clb__pick *pick);
+
 /* The same along a pick, out of a block or (PUT) into it. */
 void clb__pick_out(const clb__pick *pick, unsigned char *box,
                    const unsigned char *block);

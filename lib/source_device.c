@@ -11,6 +11,13 @@
 #include "kernels.h"
 #include "source.h"
 
+/* Smaller accesses get on with figures that may be wrong. */
+#define WORTH_MEASURING ((size_t)1 << 20)
+
+/* What accesses may lose in all for the want of a kernel until it is built
+ * aside.  A program that reads but a little never has one built. */
+#define MISSED_US 2000.0
+
 static clb_context *context_of(const clb__port *port) {
   return port->source->u.device.context;
 }
@@ -502,8 +509,13 @@ static clb_status commit_to(const clb__source *source, clb__direction direction,
   clb_status status;
 
   *again = false;
-  if (plan->missed_us > 0)
+  if (plan->missed_us > 0) {
+    clb__error_keep(&before);
     clb__kernels_miss(context, direction, wide, plan->missed_us);
+    if (clb__kernels_missed(context, direction, wide) >= MISSED_US)
+      clb__kernels_build_aside(context, direction, wide);
+    clb__error_put_back(&before);
+  }
   if (plan->kind != CLB_PLAN_PACK || clb__form_contiguous(&plan->form) ||
       clb__kernels_state(context, direction, wide) == CLB__BUILT)
     return CLB_OK;
@@ -525,6 +537,9 @@ clb_status clb__source_plan(const clb__source *source, clb__direction direction,
 
   if (chunk == 0)
     chunk = source->u.device.context->chunk_size;
+  if (flags & CLB__COMMIT && clb__source_is_device(source) &&
+      !clb__form_contiguous(form) && end - start >= WORTH_MEASURING)
+    clb__device_measure(source->u.device.context);
   do {
     clb__facts facts;
     status = source->ops->facts(source, direction, &facts);

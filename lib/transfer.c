@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include "sheet.h"
 #include "transfer.h"
 
 #include <stdlib.h>
@@ -16,9 +17,6 @@
 
 #define RING 4
 
-/* A piece of a copy for one thread, and copies that are not worth a second. */
-#define PIECE ((size_t)256 << 10)
-#define SMALL_COPY (2 * PIECE)
 
 typedef struct ring_slot {
   clb__block *block;
@@ -28,7 +26,7 @@ typedef struct ring_slot {
   clb__batch batch;
   unsigned char *to;
   const unsigned char *from;
-  size_t length;
+  size_t length, piece;
 } ring_slot;
 
 typedef struct getting {
@@ -49,9 +47,10 @@ typedef struct getting {
 
 static void copy_piece(void *user, size_t index) {
   const ring_slot *slot = user;
-  size_t at = index * PIECE, left = slot->length - at;
+  size_t at = index * slot->piece, left = slot->length - at;
 
-  memcpy(slot->to + at, slot->from + at, left < PIECE ? left : PIECE);
+  memcpy(slot->to + at, slot->from + at,
+         left < slot->piece ? left : slot->piece);
 }
 
 /* Copies out of the slot's block; all but the last copy is there when it
@@ -61,7 +60,7 @@ static void copy_out(const getting *get, ring_slot *slot, unsigned char *to,
   if (slot->copying)
     clb__crew_finish(&slot->batch);
   slot->copying = false;
-  if (length <= SMALL_COPY || get->helpers == 0) {
+  if (length <= CLB__SMALL_COPY || get->helpers == 0) {
     memcpy(to, from, length);
     return;
   }
@@ -70,7 +69,8 @@ static void copy_out(const getting *get, ring_slot *slot, unsigned char *to,
   slot->length = length;
   slot->batch.piece = copy_piece;
   slot->batch.user = slot;
-  slot->batch.pieces = (length + PIECE - 1) / PIECE;
+  slot->piece = clb__piece(get->target->fresh);
+  slot->batch.pieces = (length + slot->piece - 1) / slot->piece;
   slot->batch.helpers = get->helpers;
   clb__crew_post(&slot->batch);
   slot->copying = true;
@@ -80,6 +80,37 @@ static void end_copy(ring_slot *slot) {
   if (slot->copying)
     clb__crew_finish(&slot->batch);
   slot->copying = false;
+}
+
+/* A pick by all threads, each with parts of its own. */
+typedef struct picking {
+  const clb__pick *pick;
+  unsigned char *box;
+  const unsigned char *block;
+  size_t parts;
+} picking;
+
+static void pick_part(void *user, size_t index) {
+  const picking *all = user;
+  clb__pick part;
+  ptrdiff_t from;
+
+  clb__pick_part(all->pick, all->parts, index, &part, &from);
+  clb__pick_out(&part, all->box, all->block + from);
+}
+
+static void pick_out(const getting *get, const clb__pick *pick,
+                     unsigned char *box, const unsigned char *block) {
+  picking all = {pick, box, block, 1};
+  clb__batch batch = {.piece = pick_part, .user = &all};
+
+  if (get->helpers > 0 && clb__pick_bytes(pick) > CLB__SMALL_COPY) {
+    all.parts = clb__pick_parts(pick, 2 * (get->helpers + 1));
+    batch.helpers = get->helpers;
+  }
+  batch.pieces = all.parts;
+  clb__crew_post(&batch);
+  clb__crew_finish(&batch);
 }
 
 /* --- Through blocks --------------------------------------------------------- */
@@ -195,7 +226,7 @@ static clb_status consume(getting *get, ring_slot *slot) {
     if (status == CLB_OK && !pick.same) {
       if ((box = box_of(get, move->start)) == NULL)
         return CLB_OUT_OF_MEMORY;
-      clb__pick_out(&pick, box, data + at);
+      pick_out(get, &pick, box, data + at);
       if (move->last && get->target->memory == NULL)
         status = to_sink(get->target, box, move->length);
     }
@@ -263,58 +294,9 @@ static clb_status get_direct(getting *get) {
 
 /* --- Out of a mapping ------------------------------------------------------- */
 
-/* What the threads pick apart together. */
-typedef struct sheet {
-  const clb__form *form;
-  const unsigned char *mapping; /* byte first of the source */
-  uint64_t first;
-  size_t start, end, piece; /* logical bytes */
-  unsigned char *to;        /* where logical byte start goes */
-} sheet;
-
-static void pick_piece(void *user, size_t index) {
-  const sheet *all = user;
-  size_t at = all->start + index * all->piece;
-  size_t end = all->end - at < all->piece ? all->end : at + all->piece;
-
-  while (at < end) {
-    clb__axis axis[CLB__MAX_DIMS];
-    clb__form box;
-    unsigned d;
-
-    clb__form_box(all->form, at, end - at, CLB__MAX_DIMS, &box);
-    for (d = 0; d < box.ndim; d++)
-      axis[d] = (clb__axis){box.dim[d].n, box.dim[d].stride,
-                            (ptrdiff_t)box.size[d + 1]};
-    clb__copy_strided(all->to + (at - all->start),
-                      all->mapping + (box.origin - all->first), box.ndim, axis,
-                      box.run);
-    at += clb__form_length(&box);
-  }
-}
-
-/* Pieces of whole rows, some for each thread. */
-static void pick_sheet(const getting *get, sheet *all) {
-  size_t length = all->end - all->start, row = all->form->run;
-  clb__batch batch = {.piece = pick_piece, .user = all};
-
-  all->piece = length;
-  if (length > SMALL_COPY && get->helpers > 0) {
-    all->piece = length / (4 * (get->helpers + 1));
-    if (all->piece < PIECE)
-      all->piece = PIECE;
-    if (row < all->piece)
-      all->piece -= all->piece % row;
-    batch.helpers = get->helpers;
-  }
-  batch.pieces = (length + all->piece - 1) / all->piece;
-  clb__crew_post(&batch);
-  clb__crew_finish(&batch);
-}
-
 /* The next part of a mapped form: all that is left where it goes to memory, a
  * chunk where it goes to a sink. */
-static clb_status get_mapped_part(getting *get, sheet *all) {
+static clb_status get_mapped_part(getting *get, clb__sheet *all) {
   const clb__target *target = get->target;
   size_t length = all->end - all->start;
 
@@ -323,18 +305,18 @@ static clb_status get_mapped_part(getting *get, sheet *all) {
     return to_sink(target,
                    all->mapping + (all->form->origin + all->start - all->first),
                    length);
-  if ((all->to = box_of(get, all->start)) == NULL)
+  if ((all->box = box_of(get, all->start)) == NULL)
     return CLB_OUT_OF_MEMORY;
-  pick_sheet(get, all);
-  return target->memory != NULL ? CLB_OK : to_sink(target, all->to, length);
+  clb__sheet_copy(all);
+  return target->memory != NULL ? CLB_OK : to_sink(target, all->box, length);
 }
 
 static clb_status get_mapped(getting *get) {
   const clb__source_ops *ops = get->port->source->ops;
   const clb__plan *plan = get->plan;
-  sheet all = {.form = &plan->form, .start = plan->start};
+  clb__sheet all = {.form = &plan->form, .start = plan->start,
+                    .helpers = get->helpers, .fresh = get->target->fresh};
   uint64_t bytes;
-  unsigned char *mapping;
   clb_status status;
   clb__error cause;
 
@@ -343,10 +325,9 @@ static clb_status get_mapped(getting *get) {
     all.first += plan->start;
     bytes = plan->end - plan->start;
   }
-  status = ops->map(get->port, all.first, (size_t)bytes, &mapping);
+  status = ops->map(get->port, all.first, (size_t)bytes, &all.mapping);
   if (status != CLB_OK)
     return status;
-  all.mapping = mapping;
   for (; status == CLB_OK && all.start < plan->end; all.start = all.end) {
     all.end = plan->end;
     if (get->target->memory == NULL && all.end - all.start > plan->chunk)
@@ -381,7 +362,7 @@ clb_status clb__transfer_get(clb__port *port, const clb__plan *plan,
   clb__cursor_init(&get.behind, plan);
   get.straight = goes_straight(&get);
   get.bare = get.straight && plan->kind != CLB_PLAN_PACK;
-  if (plan->end - plan->start > SMALL_COPY && !get.straight &&
+  if (plan->end - plan->start > CLB__SMALL_COPY && !get.straight &&
       port->source->ops->helpers != NULL)
     get.helpers = port->source->ops->helpers(port);
   if (plan->kind == CLB_PLAN_MAP)

@@ -16,6 +16,7 @@ typedef struct clb__target {
   /* NULL: no command may write the memory itself.  Else set where one may still
    * do so after a failure: it has not ended for all that can be known. */
   bool *lost;
+  bool fresh; /* memory that nobody has touched: its pages come by the way */
   clb_sink sink;
   void *user;
 } clb__target;

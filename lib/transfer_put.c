@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "sheet.h"
 #include "transfer.h"
 
 #include <stdlib.h>
@@ -145,48 +146,42 @@ static clb_status put_staged(putting *put) {
   return finish(put, status);
 }
 
-static clb_status put_mapped_piece(putting *put, unsigned char *mapping,
-                                   uint64_t first, size_t at,
-                                   const clb__form *piece) {
-  unsigned char *dst = mapping + (piece->origin - first);
-  clb__axis axis[CLB__MAX_DIMS];
-  clb_status status;
-  unsigned d;
-
+/* The next part of a mapped form: all of it where its bytes are in memory, a
+ * chunk where they are pulled. */
+static clb_status put_mapped_part(putting *put, clb__sheet *all) {
   const unsigned char *box;
+  clb_status status;
 
-  if (piece->ndim == 0)
-    return supply_to(put, at, piece->run, dst);
-  status = find_box(put, at, clb__form_length(piece), &box);
+  if (put->supply->memory == NULL && all->form->ndim == 0)
+    return supply_to(put, all->start, all->end - all->start,
+                     all->mapping +
+                         (all->form->origin + all->start - all->first));
+  status = find_box(put, all->start, all->end - all->start, &box);
   if (status != CLB_OK)
     return status;
-  for (d = 0; d < piece->ndim; d++)
-    axis[d] = (clb__axis){piece->dim[d].n, (ptrdiff_t)piece->size[d + 1],
-                          piece->dim[d].stride};
-  clb__copy_strided(dst, box, piece->ndim, axis, piece->run);
+  all->box = (unsigned char *)box; /* which is only read */
+  clb__sheet_copy(all);
   return CLB_OK;
 }
 
 static clb_status put_mapped(putting *put) {
   const clb__source_ops *ops = put->port->source->ops;
   const clb__plan *plan = put->plan;
-  size_t at = plan->start;
-  uint64_t first, bytes;
-  unsigned char *mapping;
+  clb__sheet all = {.form = &plan->form, .start = plan->start, .into = true,
+                    .helpers = put->helpers};
+  uint64_t bytes;
   clb_status status;
   clb__error cause;
 
-  clb__form_span(&plan->form, &first, &bytes);
-  status = ops->map(put->port, first, (size_t)bytes, &mapping);
+  clb__form_span(&plan->form, &all.first, &bytes);
+  status = ops->map(put->port, all.first, (size_t)bytes, &all.mapping);
   if (status != CLB_OK)
     return status;
-  while (status == CLB_OK && at < plan->end) {
-    size_t limit = plan->end - at;
-    clb__form piece;
-    clb__form_box(&plan->form, at, limit < plan->chunk ? limit : plan->chunk,
-                  CLB__MAX_DIMS, &piece);
-    status = put_mapped_piece(put, mapping, first, at, &piece);
-    at += clb__form_length(&piece);
+  for (; status == CLB_OK && all.start < plan->end; all.start = all.end) {
+    all.end = plan->end;
+    if (put->supply->memory == NULL && all.end - all.start > plan->chunk)
+      all.end = all.start + plan->chunk;
+    status = put_mapped_part(put, &all);
   }
   clb__error_save(&cause, status);
   if (status == CLB_OK)

@@ -136,6 +136,39 @@ START_TEST(device_with_memory_of_its_own_gives_the_same_bytes) {
 }
 END_TEST
 
+/* Its link is measured then, and so large accesses are made.  A pack kernel may
+ * be built, aside or at once. */
+START_TEST(device_that_is_no_processor_gives_the_same_bytes) {
+  enum { SIDE = 2048 };
+  const size_t shape[2] = {SIDE, SIDE};
+  const ptrdiff_t strides[2] = {4, 4 * SIDE};
+  const clb_layout turned = {2, shape, strides, 4, 0};
+  cl_device_type type = CL_DEVICE_TYPE_GPU;
+  unsigned char *memory = fixture_bytes(4 * SIDE * SIDE, 3);
+  unsigned char *expect = walk(&turned, memory);
+  unsigned char *got = fixture_malloc(4 * SIDE * SIDE);
+  cl_mem large = fixture_buffer(CL_MEM_READ_WRITE, memory, 4 * SIDE * SIDE);
+
+  tell_uint(CL_DEVICE_HOST_UNIFIED_MEMORY, CL_FALSE);
+  ck_assert_int_eq(fault->device_info(CL_DEVICE_TYPE, &type, sizeof type), 0);
+  run_all();
+  fixture_options(NULL);
+  for (int i = 0; i < 20; i++) {
+    clb_bytes *bytes = fixture_handle(large, &turned);
+
+    ck_ok(clb_bytes_copy_into(bytes, 0, got, 4 * SIDE * SIDE));
+    ck_bytes(got, expect, 4 * SIDE * SIDE);
+    clb_bytes_release(bytes);
+  }
+  clb_context_release(fx.context);
+  fx.context = NULL;
+  ck_cl(clReleaseMemObject(large));
+  free(memory);
+  free(expect);
+  free(got);
+}
+END_TEST
+
 START_TEST(compiler_is_not_needed) {
   tell_uint(CL_DEVICE_COMPILER_AVAILABLE, CL_FALSE);
   fault_arm("clCreateProgram*", 1, 1, FAULT_CALL_FAILS,
@@ -457,6 +490,7 @@ static void add_tests(Suite *suite) {
   tcase = jobs_case(suite, "facts", 120);
   tcase_add_test(tcase, any_alignment_gives_the_same_bytes);
   tcase_add_test(tcase, device_with_memory_of_its_own_gives_the_same_bytes);
+  tcase_add_test(tcase, device_that_is_no_processor_gives_the_same_bytes);
   tcase_add_test(tcase, compiler_is_not_needed);
 
   tcase = jobs_case(suite, "moved", 120);

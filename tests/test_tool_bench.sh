@@ -69,7 +69,7 @@ finish() {
   exit "$1"
 }
 
-# --- Without a device -------------------------------------------------------------
+# --- Without a device ---------------------------------------------------------
 
 run 0 'help' --help
 for option in max sizes layouts plans rounds seconds linear plot json; do
@@ -101,7 +101,7 @@ PATH=$PATH_before
 says err '--plot: there is no gnuplot that runs'
 test -e "$work/plot.svg" && fail "$what: there is a file"
 
-# --- With one -----------------------------------------------------------------------
+# --- With one -----------------------------------------------------------------
 
 "$command" devices >"$work/out" 2>"$work/err"
 if ! grep -F -q "$platform" "$work/out"; then

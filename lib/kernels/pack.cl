@@ -4,20 +4,16 @@
  * A unit is the widest of 1, 2, 4, 8, 16 bytes that a layout can be said in.  A
  * work item makes 16 packed bytes: those are one access, whatever the unit, so
  * that no device needs stores of single bytes to pack.  Built once for narrow
- * and once for WIDE layouts, whose extents or offsets need 64 bits.
+ * and once for WIDE layouts, whose offsets need 64 bits.
  *
  * Dimension 0 is the innermost.  n: extents; c: where the part begins; s: units
  * from one item to the next in the region.
  */
 #ifdef WIDE
-typedef ulong index_t;
 typedef long offset_t;
-typedef ulong8 index8_t;
 typedef long8 offset8_t;
 #else
-typedef uint index_t;
 typedef int offset_t;
-typedef uint8 index8_t;
 typedef int8 offset8_t;
 #endif
 
@@ -35,7 +31,7 @@ typedef int8 offset8_t;
  * dimension 0. */
 #define PLACE(at)                                                              \
   do {                                                                         \
-    index_t t = (at), q, r = 0;                                                \
+    uint t = (at), q, r = 0;                                                \
     o = 0;                                                                     \
     DIGIT(0)                                                                   \
     inner = r;                                                                 \
@@ -57,7 +53,7 @@ typedef int8 offset8_t;
     PLACE(min(begin + (j) + 1u, units - 1u))
 
 #define ARGUMENTS                                                              \
-  ulong at, uint units, uint ndim, index8_t n, index8_t c, offset8_t s
+  ulong at, uint units, uint ndim, uint8 n, uint8 c, offset8_t s
 
 #define PACK(name, unit_t, per)                                                \
   __kernel void name(__global const unit_t *region, long first,                \
@@ -69,7 +65,7 @@ typedef int8 offset8_t;
       unit_t one[per];                                                         \
     } part;                                                                    \
     offset_t o;                                                                \
-    index_t inner;                                                             \
+    uint inner;                                                             \
     uint j;                                                                    \
     if (begin >= units)                                                        \
       return;                                                                  \
@@ -92,7 +88,7 @@ typedef int8 offset8_t;
       unit_t one[per];                                                         \
     } part;                                                                    \
     offset_t o;                                                                \
-    index_t inner;                                                             \
+    uint inner;                                                             \
     uint j;                                                                    \
     if (begin >= units)                                                        \
       return;                                                                  \
