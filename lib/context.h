@@ -228,8 +228,8 @@ typedef struct clb__events clb__events;
 clb_status clb__events_make(clb_context *context, cl_uint count,
                             const cl_event *list, clb__events **out);
 /* One event, and what is left of a list, which may be NULL. */
-clb_status clb__events_make_behind(clb__events *before, clb_context *context,
-                                   cl_event event, clb__events **out);
+clb_status clb__events_make_behind(clb__events *before, cl_event event,
+                                   clb__events **out);
 clb__events *clb__events_retain(clb__events *events);
 void clb__events_release(clb__events *events);
 
