@@ -216,7 +216,8 @@ typedef struct clb_context_options {
  *   options  NULL: the defaults
  *   out      the context, to be released
  * CLB_INVALID_ARGUMENT  no command queue; a struct_size of 0, a chunk_size
- *                       below 4096, a staging_limit below one chunk
+ *                       below 4096, a staging_limit below one chunk, a cost
+ *                       that is negative or not finite
  * CLB_UNSUPPORTED       an option or plan that this library does not know
  * CLB_DEVICE_ERROR      OpenCL refused something
  * CLB_OUT_OF_MEMORY
