@@ -162,6 +162,23 @@ enum {
 };
 
 /*
+ * What moving bytes costs, for choosing between plans: figures of this device
+ * in place of the library's.  Start from CLB_COSTS_INIT; 0 leaves one to the
+ * library, which has fixed ones, and measures the first three, once a context,
+ * where the device has a memory of its own.
+ */
+typedef struct clb_costs {
+  size_t struct_size; /* as in clb_context_options */
+  double command_us;  /* one command, all told, in microseconds */
+  double link_gbs;    /* contiguous bytes over the link, in 10^9 bytes/s */
+  double row_ns;      /* one row of a rect, beside its bytes, in nanoseconds */
+  double pick_ns;     /* one run picked apart on the host, beside its bytes */
+  double pick_gbs;    /* bytes picked apart on the host */
+  double pack_gbs;    /* bytes packed by a kernel */
+} clb_costs;
+#define CLB_COSTS_INIT { sizeof(clb_costs), 0, 0, 0, 0, 0, 0 }
+
+/*
  * Start from CLB_CONTEXT_OPTIONS_INIT and set what you need.  The caller
  * writes all members; they are read in clb_context_create() alone.  A zero
  * means: chosen for the device, unless the member says otherwise.
@@ -187,9 +204,10 @@ typedef struct clb_context_options {
                             bytes, time; called on the transferring thread with
                             no lock held; it must not call the library */
   void *log_user;        /* given to log as it is */
+  const clb_costs *costs; /* NULL: all of them the library's */
 } clb_context_options;
 #define CLB_CONTEXT_OPTIONS_INIT                                               \
-  { sizeof(clb_context_options), 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(clb_context_options), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Makes a context for a queue.  The queue, in-order or out-of-order, is
@@ -198,7 +216,8 @@ typedef struct clb_context_options {
  *   options  NULL: the defaults
  *   out      the context, to be released
  * CLB_INVALID_ARGUMENT  no command queue; a struct_size of 0, a chunk_size
- *                       below 4096, a staging_limit below one chunk
+ *                       below 4096, a staging_limit below one chunk, a cost
+ *                       that is negative or not finite
  * CLB_UNSUPPORTED       an option or plan that this library does not know
  * CLB_DEVICE_ERROR      OpenCL refused something
  * CLB_OUT_OF_MEMORY

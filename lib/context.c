@@ -9,6 +9,7 @@
 #include "options.h"
 #include "pool.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,20 @@
 #define ALL_PLANS                                                              \
   (CLB_PLAN_MAP | CLB_PLAN_READ | CLB_PLAN_RECT | CLB_PLAN_PACK |              \
    CLB_PLAN_GATHER)
+
+static clb_status apply_costs(clb_context *context, const clb_costs *costs) {
+  clb_costs *to = &context->costs;
+  clb_status status = clb__options_read(costs, to, sizeof *to, "CLB_COSTS_INIT");
+  const double figure[] = {to->command_us, to->link_gbs, to->row_ns,
+                           to->pick_ns,    to->pick_gbs, to->pack_gbs};
+  size_t i;
+
+  for (i = 0; status == CLB_OK && i < sizeof figure / sizeof *figure; i++)
+    if (!(figure[i] >= 0 && figure[i] <= DBL_MAX))
+      return clb__fail(CLB_INVALID_ARGUMENT,
+                       "options: costs has %g, which is no cost", figure[i]);
+  return status;
+}
 
 static clb_status apply_options(clb_context *context,
                                 const clb_context_options *options) {
@@ -62,7 +77,7 @@ static clb_status apply_options(clb_context *context,
     context->copy_threads = known.copy_threads;
   context->log = known.log;
   context->log_user = known.log_user;
-  return CLB_OK;
+  return known.costs != NULL ? apply_costs(context, known.costs) : CLB_OK;
 }
 
 static bool debugs(const char *word) {

@@ -70,6 +70,7 @@ struct clb_context {
   size_t chunk_size, staging_limit, host_limit;
   unsigned plans;
   unsigned copy_threads;
+  clb_costs costs; /* the program's; 0: ours */
   void (*log)(const char *line, void *user);
   void *log_user;
   bool log_stderr;
@@ -129,6 +130,9 @@ void clb__context_log(clb_context *context, const char *line);
 /* The facts of the device, found out at the first call. */
 clb_status clb__device_facts(clb_context *context, clb__direction direction,
                              clb__facts *facts);
+
+/* Puts the program's figures in place of ours. */
+void clb__device_costs(const clb_context *context, clb__facts *facts);
 
 /* Measures what the facts have not been measured for, once; it is worth it
  * before a large access alone. */
@@ -224,8 +228,8 @@ typedef struct clb__events clb__events;
 clb_status clb__events_make(clb_context *context, cl_uint count,
                             const cl_event *list, clb__events **out);
 /* One event, and what is left of a list, which may be NULL. */
-clb_status clb__events_make_behind(clb__events *before, clb_context *context,
-                                   cl_event event, clb__events **out);
+clb_status clb__events_make_behind(clb__events *before, cl_event event,
+                                   clb__events **out);
 clb__events *clb__events_retain(clb__events *events);
 void clb__events_release(clb__events *events);
 

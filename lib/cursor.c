@@ -113,17 +113,29 @@ static void span_box(clb__cursor *cursor) {
   }
 }
 
+/* Parts end at a multiple of this: of the inner dimensions that fit into it some
+ * times, so that parts are boxes and hardly shorter than they may be; else of a
+ * run, or of what the widest unit needs. */
+static size_t packed_row(const clb__form *form, size_t limit) {
+  unsigned d = 0;
+
+  while (d < form->ndim && form->size[d] > limit / 4)
+    d++;
+  if (d < form->ndim)
+    return form->size[d];
+  return form->run > limit || form->run % PACK_ALIGNMENT == 0 ? PACK_ALIGNMENT
+                                                              : form->run;
+}
+
 /* Chunks that a kernel packs end where a row does, or at least where the
  * widest unit does.  The first is short, since the link waits for its kernel
  * alone. */
 static void packed_box(clb__cursor *cursor) {
   const clb__plan *plan = cursor->plan;
-  size_t row = plan->form.run, end = plan->end;
   size_t most = plan->chunk < MOST_PART ? plan->chunk : MOST_PART;
   size_t limit = cursor->at == plan->start ? most / FIRST_PART : most;
+  size_t row = packed_row(&plan->form, limit), end = plan->end;
 
-  if (row > most || row % PACK_ALIGNMENT == 0)
-    row = PACK_ALIGNMENT;
   if (end - cursor->at > most) {
     end = cursor->at + limit;
     if (end - end % row > cursor->at)

@@ -132,6 +132,23 @@ static bool can_map(clb_context *context, cl_ulong largest) {
   return can;
 }
 
+void clb__device_costs(const clb_context *context, clb__facts *facts) {
+  const clb_costs *given = &context->costs;
+  const struct {
+    double given, *to;
+  } figures[] = {{given->command_us, &facts->command_us},
+                 {given->link_gbs, &facts->link_gbs},
+                 {given->row_ns, &facts->row_ns},
+                 {given->pick_ns, &facts->pick_ns},
+                 {given->pick_gbs, &facts->pick_gbs},
+                 {given->pack_gbs, &facts->pack_gbs}};
+  unsigned i;
+
+  for (i = 0; i < sizeof figures / sizeof *figures; i++)
+    if (figures[i].given > 0)
+      *figures[i].to = figures[i].given;
+}
+
 static clb_status probe(clb_context *context, clb__facts *facts) {
   answers is = {0};
   clb_status status = ask(context, &is);
@@ -147,6 +164,7 @@ static clb_status probe(clb_context *context, clb__facts *facts) {
                                                  : MOST_PICKERS;
   facts->pick_ns /= threads;
   facts->pick_gbs *= threads;
+  clb__device_costs(context, facts);
   facts->worth_bytes = WORTH_BYTES;
   facts->asked = context->plans;
   facts->plans = context->plans & ~(unsigned)CLB_PLAN_MAP;
@@ -198,8 +216,10 @@ void clb__device_measure(clb_context *context) {
   if (!context->probed)
     context->probed = probe(context, &context->facts) == CLB_OK;
   if (context->probed && !context->measured && context->far &&
-      !context->processor)
+      !context->processor) {
     clb__measure(context, &context->facts);
+    clb__device_costs(context, &context->facts);
+  }
   context->measured = context->probed;
   pthread_mutex_unlock(&context->probe_lock);
 }

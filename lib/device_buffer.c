@@ -229,8 +229,7 @@ clb_status clb__source_snapshot(const clb__source *source,
   if (event != NULL)
     node->event = event;
   if (status == CLB_OK)
-    status = clb__events_make_behind(before, context, event,
-                                     &out->u.device.after);
+    status = clb__events_make_behind(before, event, &out->u.device.after);
   if (status != CLB_OK)
     goto out;
   out->ops = source->ops;

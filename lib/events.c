@@ -9,18 +9,28 @@
 
 #include "context.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 /* How often an event may refuse to be asked before it is given up. */
 #define SETTLE_TRIES 20
 
+/* In no list of the program's: the copy of a snapshot. */
+#define OUR_OWN CL_UINT_MAX
+
+typedef struct item {
+  cl_event event;
+  cl_uint index; /* in the program's list, or OUR_OWN */
+} item;
+
 struct clb__events {
   atomic_size_t refs;
   pthread_mutex_t lock;
   cl_int failed;  /* how the first one that failed ended; 0: none so far */
+  cl_uint index;  /* of that one */
   cl_uint count;  /* not yet seen to have ended */
-  cl_event event[];
+  item item[];
 };
 
 static cl_int status_of(cl_event event, cl_int *status) {
@@ -118,7 +128,7 @@ static clb_status check_event(clb_context *context, cl_event event,
 
 /* A list of up to count events, none so far. */
 static clb__events *make_empty(cl_uint count) {
-  clb__events *events = malloc(sizeof *events + count * sizeof(cl_event));
+  clb__events *events = malloc(sizeof *events + count * sizeof(item));
 
   if (events == NULL) {
     (void)clb__fail(CLB_OUT_OF_MEMORY, "wait list: no memory");
@@ -131,16 +141,12 @@ static clb__events *make_empty(cl_uint count) {
   return events;
 }
 
-static clb_status append(clb__events *events, cl_uint count,
-                         const cl_event *list) {
-  cl_uint i;
+static clb_status append(clb__events *events, cl_event event, cl_uint index) {
+  cl_int err = clRetainEvent(event);
 
-  for (i = 0; i < count; i++) {
-    cl_int err = clRetainEvent(list[i]);
-    if (err != CL_SUCCESS)
-      return clb__fail_cl(err, "clRetainEvent");
-    events->event[events->count++] = list[i];
-  }
+  if (err != CL_SUCCESS)
+    return clb__fail_cl(err, "clRetainEvent");
+  events->item[events->count++] = (item){event, index};
   return CLB_OK;
 }
 
@@ -162,7 +168,8 @@ clb_status clb__events_make(clb_context *context, cl_uint count,
   events = make_empty(count);
   if (events == NULL)
     return CLB_OUT_OF_MEMORY;
-  status = append(events, count, list);
+  for (i = 0; i < count && status == CLB_OK; i++)
+    status = append(events, list[i], i);
   if (status != CLB_OK)
     clb__events_release(events);
   else
@@ -170,20 +177,23 @@ clb_status clb__events_make(clb_context *context, cl_uint count,
   return status;
 }
 
-clb_status clb__events_make_behind(clb__events *before, clb_context *context,
-                                   cl_event event, clb__events **out) {
+clb_status clb__events_make_behind(clb__events *before, cl_event event,
+                                   clb__events **out) {
   clb__events *events;
-  clb_status status;
+  clb_status status = CLB_OK;
+  cl_uint i;
 
-  if (before == NULL)
-    return clb__events_make(context, 1, &event, out);
-  pthread_mutex_lock(&before->lock);
-  events = make_empty(before->count + 1);
-  status = events == NULL ? CLB_OUT_OF_MEMORY
-                          : append(events, before->count, before->event);
-  pthread_mutex_unlock(&before->lock);
+  if (before != NULL)
+    pthread_mutex_lock(&before->lock);
+  events = make_empty(before != NULL ? before->count + 1 : 1);
+  if (events == NULL)
+    status = CLB_OUT_OF_MEMORY;
+  for (i = 0; before != NULL && i < before->count && status == CLB_OK; i++)
+    status = append(events, before->item[i].event, before->item[i].index);
+  if (before != NULL)
+    pthread_mutex_unlock(&before->lock);
   if (status == CLB_OK)
-    status = append(events, 1, &event);
+    status = append(events, event, OUR_OWN);
   if (status != CLB_OK)
     clb__events_release(events);
   else
@@ -203,7 +213,7 @@ void clb__events_release(clb__events *events) {
   if (events == NULL || !clb__refs_last(&events->refs))
     return;
   for (i = 0; i < events->count; i++)
-    (void)clReleaseEvent(events->event[i]);
+    (void)clReleaseEvent(events->item[i].event);
   pthread_mutex_destroy(&events->lock);
   free(events);
 }
@@ -236,7 +246,7 @@ static clb_status flush_queues(clb__events *events) {
     if (left > events->count)
       left = events->count;
     if (left > 0) {
-      event = events->event[--left];
+      event = events->item[--left].event;
       err = clRetainEvent(event);
     }
     pthread_mutex_unlock(&events->lock);
@@ -251,26 +261,35 @@ static clb_status flush_queues(clb__events *events) {
   }
 }
 
+static clb_status fail_of(const clb__events *events) {
+  char what[40] = "snapshot";
+
+  if (events->index != OUR_OWN)
+    (void)snprintf(what, sizeof what, "wait list: item %u",
+                   (unsigned)events->index);
+  return clb__event_fail(events->failed, what);
+}
+
 /* Lets go of those that have ended well; with the lock held. */
 static clb_status look(clb__events *events) {
   cl_uint i = 0;
 
   while (i < events->count) {
-    cl_int state = CL_QUEUED, err = status_of(events->event[i], &state);
+    const item *it = &events->item[i];
+    cl_int state = CL_QUEUED, err = status_of(it->event, &state);
     if (err != CL_SUCCESS)
       return clb__fail_cl(err, "clGetEventInfo");
-    if (state < CL_COMPLETE) {
+    if (state < CL_COMPLETE && events->failed == CL_COMPLETE) {
       events->failed = state;
+      events->index = it->index;
     } else if (state == CL_COMPLETE) {
-      (void)clReleaseEvent(events->event[i]);
-      events->event[i] = events->event[--events->count];
+      (void)clReleaseEvent(it->event);
+      events->item[i] = events->item[--events->count];
       continue;
     }
     i++;
   }
-  if (events->failed < CL_COMPLETE)
-    return clb__event_fail(events->failed, "wait list");
-  return CLB_OK;
+  return events->failed < CL_COMPLETE ? fail_of(events) : CLB_OK;
 }
 
 clb_status clb__events_flush(clb__events *events) {
@@ -323,8 +342,9 @@ clb_status clb__events_wait(clb__events *events) {
     }
     /* Several are watched in turn: one that fails must be seen while another
      * is pending.  A single one can be slept on. */
-    if (events->count == 1 && clRetainEvent(events->event[0]) == CL_SUCCESS)
-      only = events->event[0];
+    if (events->count == 1 &&
+        clRetainEvent(events->item[0].event) == CL_SUCCESS)
+      only = events->item[0].event;
     pthread_mutex_unlock(&events->lock);
 
     if (round == 0)

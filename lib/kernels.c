@@ -24,8 +24,8 @@ static const char *lines[] = {
 
 typedef struct built {
   clb__built state;
-  cl_kernel kernel[UNITS];
-  clb__error why; /* it was refused */
+  cl_kernel kernel[2 * UNITS]; /* of any part, and of those that are turned */
+  clb__error why;              /* it was refused */
   double missed_us;
   bool aside; /* a job builds it, or did */
 } built;
@@ -123,11 +123,12 @@ static clb_status refuse(cl_program program, cl_device_id device, cl_int err,
 
 static clb_status make_kernels(clb_context *context, cl_program program,
                                built *one) {
-  static const char *const names[UNITS] = {"unit_1", "unit_2", "unit_4",
-                                           "unit_8", "unit_16"};
+  static const char *const names[2 * UNITS] = {
+      "unit_1", "unit_2", "unit_4", "unit_8", "unit_16",
+      "turn_1", "turn_2", "turn_4", "turn_8", "turn_16"};
   unsigned i;
 
-  for (i = 0; i < UNITS; i++) {
+  for (i = 0; i < 2 * UNITS; i++) {
     cl_int err;
     one->kernel[i] = clCreateKernel(program, names[i], &err);
     if (err == CL_SUCCESS)
@@ -320,44 +321,55 @@ static unsigned unit_index(unsigned unit) {
   return i;
 }
 
-/* The three vectors; the strides in the width that the kernel was built for. */
+/* Offsets in the width that the kernel was built for. */
+static cl_int set_offsets(cl_kernel kernel, cl_uint index, bool wide,
+                         const int64_t *values, unsigned count) {
+  cl_int narrow[CLB__PACK_DIMS];
+  unsigned i;
+
+  if (wide)
+    return clSetKernelArg(kernel, index, count * sizeof *values, values);
+  for (i = 0; i < count; i++)
+    narrow[i] = (cl_int)values[i];
+  return clSetKernelArg(kernel, index, count * sizeof *narrow, narrow);
+}
+
 static cl_int set_shape(cl_kernel kernel, const clb__pack *pack) {
   cl_uint n[CLB__PACK_DIMS], c[CLB__PACK_DIMS];
-  cl_int s[CLB__PACK_DIMS], err;
+  cl_uint units = pack->units, ndim = pack->ndim;
+  cl_int err;
   unsigned i;
 
   for (i = 0; i < CLB__PACK_DIMS; i++) {
     n[i] = (cl_uint)pack->n[i];
     c[i] = (cl_uint)pack->c[i];
-    s[i] = (cl_int)pack->s[i]; /* of a wide one it is not used */
   }
-  err = clSetKernelArg(kernel, 6, sizeof n, n);
+  err = clSetKernelArg(kernel, 4, sizeof units, &units);
+  if (err == CL_SUCCESS)
+    err = clSetKernelArg(kernel, 5, sizeof ndim, &ndim);
+  if (err == CL_SUCCESS)
+    err = clSetKernelArg(kernel, 6, sizeof n, n);
   if (err == CL_SUCCESS)
     err = clSetKernelArg(kernel, 7, sizeof c, c);
-  if (err == CL_SUCCESS)
-    err = pack->wide ? clSetKernelArg(kernel, 8, sizeof pack->s, pack->s)
-                     : clSetKernelArg(kernel, 8, sizeof s, s);
-  return err;
+  return err == CL_SUCCESS ? set_offsets(kernel, 8, pack->wide, pack->s,
+                                        CLB__PACK_DIMS)
+                           : err;
 }
 
-static cl_int set_arguments(cl_kernel kernel, const clb__pack *pack,
-                            cl_mem region, cl_mem scratch, size_t at) {
-  cl_long first = pack->first;
-  cl_ulong packed_at = at / 16;
-  cl_uint units = pack->units, ndim = pack->ndim;
-  const struct {
-    size_t size;
-    const void *value;
-  } arguments[] = {{sizeof region, &region},       {sizeof first, &first},
-                   {sizeof scratch, &scratch},     {sizeof packed_at, &packed_at},
-                   {sizeof units, &units},         {sizeof ndim, &ndim}};
-  cl_int err = CL_SUCCESS;
-  cl_uint i;
+/* The first four arguments, which all kernels have. */
+static cl_int set_buffers(cl_kernel kernel, cl_mem region, int64_t first,
+                          cl_mem scratch, size_t at) {
+  cl_long start = first;
+  cl_ulong packed_at = at;
+  cl_int err = clSetKernelArg(kernel, 0, sizeof region, &region);
 
-  for (i = 0; i < sizeof arguments / sizeof *arguments && err == CL_SUCCESS;
-       i++)
-    err = clSetKernelArg(kernel, i, arguments[i].size, arguments[i].value);
-  return err == CL_SUCCESS ? set_shape(kernel, pack) : err;
+  if (err == CL_SUCCESS)
+    err = clSetKernelArg(kernel, 1, sizeof start, &start);
+  if (err == CL_SUCCESS)
+    err = clSetKernelArg(kernel, 2, sizeof scratch, &scratch);
+  return err == CL_SUCCESS
+             ? clSetKernelArg(kernel, 3, sizeof packed_at, &packed_at)
+             : err;
 }
 
 /* Some drivers (Mesa's) hold a reference on what an argument was set to, for as
@@ -369,25 +381,93 @@ static void forget_buffers(cl_kernel kernel) {
   (void)clSetKernelArg(kernel, 2, sizeof none, &none);
 }
 
+/* --- Turned parts ----------------------------------------------------------- */
+
+#define TILE_SIDE 32 /* as in pack.cl */
+#define TILE_ROWS 8
+
+static cl_int set_turn(cl_kernel kernel, const clb__turn *turn, bool wide) {
+  cl_uint ndim = turn->ndim;
+  cl_int err = clSetKernelArg(kernel, 4, sizeof turn->n0, &turn->n0);
+
+  if (err == CL_SUCCESS)
+    err = clSetKernelArg(kernel, 5, sizeof turn->nf, &turn->nf);
+  if (err == CL_SUCCESS)
+    err = set_offsets(kernel, 6, wide, &turn->s0, 1);
+  if (err == CL_SUCCESS)
+    err = set_offsets(kernel, 7, wide, &turn->sf, 1);
+  if (err == CL_SUCCESS)
+    err = clSetKernelArg(kernel, 8, sizeof turn->pf, &turn->pf);
+  if (err == CL_SUCCESS)
+    err = clSetKernelArg(kernel, 9, sizeof ndim, &ndim);
+  if (err == CL_SUCCESS)
+    err = clSetKernelArg(kernel, 10, sizeof turn->n, turn->n);
+  if (err == CL_SUCCESS)
+    err = set_offsets(kernel, 11, wide, turn->s, CLB__PACK_DIMS);
+  if (err == CL_SUCCESS)
+    err = clSetKernelArg(kernel, 12, sizeof turn->p, turn->p);
+  return err;
+}
+
+/* With the lock of arguments held. */
+static cl_int enqueue_turn(cl_kernel kernel, cl_command_queue queue,
+                           const clb__pack *pack, const clb__turn *turn,
+                           cl_mem region, cl_mem scratch, size_t at,
+                           cl_event *event, const char **call) {
+  const size_t local[3] = {TILE_SIDE, TILE_ROWS, 1};
+  const size_t global[3] = {
+      ((size_t)turn->n0 + TILE_SIDE - 1) / TILE_SIDE * TILE_SIDE,
+      ((size_t)turn->nf + TILE_SIDE - 1) / TILE_SIDE * TILE_ROWS, turn->count};
+  cl_int err = set_buffers(kernel, region, turn->first, scratch,
+                           at / pack->unit);
+
+  if (err == CL_SUCCESS)
+    err = set_turn(kernel, turn, pack->wide);
+  if (err != CL_SUCCESS)
+    return err;
+  *call = "clEnqueueNDRangeKernel";
+  return clEnqueueNDRangeKernel(queue, kernel, 3, NULL, global, local, 0, NULL,
+                                event);
+}
+
+/* --- Any part --------------------------------------------------------------- */
+
+/* With the lock of arguments held. */
+static cl_int enqueue_units(cl_kernel kernel, cl_command_queue queue,
+                            const clb__pack *pack, cl_mem region,
+                            cl_mem scratch, size_t at, cl_event *event,
+                            const char **call) {
+  size_t items = ((size_t)pack->units * pack->unit + 15) / 16;
+  size_t global = (items + GROUP - 1) / GROUP * GROUP;
+  cl_int err = set_buffers(kernel, region, pack->first, scratch, at / 16);
+
+  if (err == CL_SUCCESS)
+    err = set_shape(kernel, pack);
+  if (err != CL_SUCCESS)
+    return err;
+  *call = "clEnqueueNDRangeKernel";
+  return clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0, NULL,
+                                event);
+}
+
 cl_int clb__kernels_enqueue(clb_context *context, cl_command_queue queue,
                             clb__direction direction, const clb__pack *pack,
                             cl_mem region, cl_mem scratch, size_t at,
                             cl_event *event, const char **call) {
   clb__kernels *kernels = find(context); /* there since the build */
-  cl_kernel kernel = kernels->of[direction == CLB__PUT][pack->wide]
-                         .kernel[unit_index(pack->unit)];
-  size_t items = ((size_t)pack->units * pack->unit + 15) / 16;
-  size_t global = (items + GROUP - 1) / GROUP * GROUP;
+  const built *of = &kernels->of[direction == CLB__PUT][pack->wide];
+  unsigned unit = unit_index(pack->unit);
+  clb__turn turn;
+  bool turned = clb__pack_turn(pack, &turn);
+  cl_kernel kernel = of->kernel[turned ? UNITS + unit : unit];
   cl_int err;
 
   pthread_mutex_lock(&kernels->arguments);
   *call = "clSetKernelArg";
-  err = set_arguments(kernel, pack, region, scratch, at);
-  if (err == CL_SUCCESS) {
-    *call = "clEnqueueNDRangeKernel";
-    err = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0,
-                                 NULL, event);
-  }
+  err = turned ? enqueue_turn(kernel, queue, pack, &turn, region, scratch, at,
+                              event, call)
+               : enqueue_units(kernel, queue, pack, region, scratch, at, event,
+                               call);
   forget_buffers(kernel);
   pthread_mutex_unlock(&kernels->arguments);
   return err;
@@ -400,7 +480,7 @@ void clb__kernels_free(clb__kernels *kernels) {
     return;
   for (i = 0; i < 2; i++)
     for (j = 0; j < 2; j++)
-      for (k = 0; k < UNITS; k++)
+      for (k = 0; k < 2 * UNITS; k++)
         if (kernels->of[i][j].kernel[k] != NULL)
           (void)clReleaseKernel(kernels->of[i][j].kernel[k]);
   pthread_mutex_destroy(&kernels->arguments);

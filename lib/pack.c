@@ -7,6 +7,12 @@
 
 #define MOST_UNIT 16u
 
+/* Shorter sides are not worth a tile. */
+#define LEAST_SIDE 8
+/* Bytes apart, from which on neighbours of the result are not fetched
+ * together. */
+#define FAR_APART 64
+
 bool clb__pack_can(const clb__form *form) {
   unsigned d;
 
@@ -74,4 +80,58 @@ void clb__pack_make(const clb__form *form, size_t start, size_t length,
     if (pack->n[i] > UINT32_MAX)
       pack->n[i] = UINT32_MAX;
   }
+}
+
+/* How many dimensions the part has all of, and how many items of the next one;
+ * 0 where it is no box. */
+static uint64_t items_of_box(const clb__pack *pack, unsigned *whole) {
+  uint64_t inner = 1;
+  unsigned d;
+
+  for (d = 0; d < pack->ndim; d++) {
+    if (pack->units < inner * pack->n[d] || pack->c[d] != 0)
+      break;
+    inner *= pack->n[d];
+  }
+  *whole = d;
+  if (d == pack->ndim)
+    return pack->units == inner ? 1 : 0;
+  if (pack->units % inner != 0 || pack->units / inner > pack->n[d] - pack->c[d])
+    return 0;
+  return pack->units / inner;
+}
+
+static bool is_fast(int64_t stride) {
+  return stride == 1 || stride == -1;
+}
+
+bool clb__pack_turn(const clb__pack *pack, clb__turn *turn) {
+  unsigned whole, fast = 0, d;
+  uint64_t items = items_of_box(pack, &whole), n, inner = 1;
+  int64_t far = pack->s[0] < 0 ? -pack->s[0] : pack->s[0];
+
+  if (items == 0 || far * pack->unit < FAR_APART)
+    return false;
+  *turn = (clb__turn){.first = pack->first, .s0 = pack->s[0], .count = 1};
+  for (d = 0; d < pack->ndim; d++) {
+    turn->first += (int64_t)pack->c[d] * pack->s[d];
+    n = d < whole ? pack->n[d] : d == whole ? items : 1;
+    if (d == 0) {
+      turn->n0 = (uint32_t)n;
+    } else if (fast == 0 && is_fast(pack->s[d]) && n >= LEAST_SIDE) {
+      fast = d;
+      turn->nf = (uint32_t)n;
+      turn->sf = pack->s[d];
+      turn->pf = (uint32_t)inner;
+    } else if (n > 1) {
+      turn->n[turn->ndim] = (uint32_t)n;
+      turn->s[turn->ndim] = pack->s[d];
+      turn->p[turn->ndim++] = (uint32_t)inner;
+      turn->count *= (uint32_t)n;
+    }
+    inner *= n;
+  }
+  for (d = turn->ndim; d < CLB__PACK_DIMS; d++)
+    turn->n[d] = 1;
+  return fast > 0 && turn->n0 >= LEAST_SIDE;
 }

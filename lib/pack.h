@@ -22,6 +22,23 @@ typedef struct clb__pack {
   int64_t s[CLB__PACK_DIMS];  /* units */
 } clb__pack;
 
+/* The same part as a box whose neighbours in the source are not neighbours in
+ * the result: n0 items along dimension 0, nf along the source's fast one, and
+ * count of the rest. */
+typedef struct clb__turn {
+  int64_t first; /* units from the source's start to the box's first one */
+  uint32_t n0, nf;
+  int64_t s0, sf; /* units in the source, */
+  uint32_t pf;    /* and in the result, where dimension 0's is 1 */
+  unsigned ndim;  /* of the rest */
+  uint32_t count; /* product of n */
+  uint32_t n[CLB__PACK_DIMS], p[CLB__PACK_DIMS];
+  int64_t s[CLB__PACK_DIMS];
+} clb__turn;
+
+/* false where the part is no such box. */
+bool clb__pack_turn(const clb__pack *pack, clb__turn *turn);
+
 /* Whether a form has few enough dimensions, of less than 2 Gi items but for the
  * outermost, and is not contiguous. */
 bool clb__pack_can(const clb__form *form);

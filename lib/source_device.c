@@ -530,7 +530,10 @@ static clb_status commit_to(const clb__source *source, clb__direction direction,
   if (plan->missed_us > 0) {
     clb__error_keep(&before);
     clb__kernels_miss(context, direction, wide, plan->missed_us);
-    if (clb__kernels_missed(context, direction, wide) >= MISSED_US)
+    /* A processor's compiler would take the program's cores, and one driver of
+     * those (Oclgrind) takes no second thread. */
+    if (!context->processor &&
+        clb__kernels_missed(context, direction, wide) >= MISSED_US)
       clb__kernels_build_aside(context, direction, wide);
     clb__error_put_back(&before);
   }

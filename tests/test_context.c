@@ -3,6 +3,7 @@
 
 #include "fixture.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -55,6 +56,61 @@ static void never_called(const char *line, void *user)
   (void)user;
   ck_abort_msg("a member beyond struct_size was read");
 }
+
+/* The plan of padded rows where a row of a rect or a run that is picked apart
+ * costs so much. */
+static void expect_plan(double row_ns, double pick_ns, const char *word)
+{
+  const size_t shape[] = {64, 64};
+  const ptrdiff_t strides[] = {512, 4};
+  const clb_layout rows = {2, shape, strides, 4, 0};
+  clb_context_options options = CLB_CONTEXT_OPTIONS_INIT;
+  cl_mem buffer = fixture_buffer(CL_MEM_READ_WRITE, NULL, 64 * 512);
+  clb_costs costs = CLB_COSTS_INIT;
+  clb_bytes *bytes;
+  char words[64];
+
+  costs.row_ns = row_ns;
+  costs.pick_ns = pick_ns;
+  options.plans = CLB_PLAN_RECT | CLB_PLAN_GATHER;
+  options.costs = &costs;
+  fixture_options(&options);
+  bytes = fixture_handle(buffer, &rows);
+  ck_ok(clb_bytes_plan(bytes, words, sizeof words));
+  ck_assert_msg(strncmp(words, word, strlen(word)) == 0, "%s, not %s", words,
+                word);
+  clb_bytes_release(bytes);
+  ck_cl(clReleaseMemObject(buffer));
+}
+
+START_TEST(given_costs_choose_the_plan)
+{
+  expect_plan(1e6, 1e-3, "gather");
+  expect_plan(1e-3, 1e6, "rect");
+}
+END_TEST
+
+START_TEST(costs_that_are_none_are_refused)
+{
+  const double wrong[] = {-1, -1e-300, INFINITY, NAN};
+  clb_context_options options = CLB_CONTEXT_OPTIONS_INIT;
+  clb_costs costs = CLB_COSTS_INIT;
+  clb_context *out;
+
+  options.costs = &costs;
+  for (int i = 0; i < 4; i++) {
+    costs.link_gbs = wrong[i];
+    ck_status(clb_context_create(fx.queue, &options, &out),
+              CLB_INVALID_ARGUMENT);
+    ck_message("no cost");
+  }
+  costs.link_gbs = 0;
+  costs.struct_size = 1;
+  ck_status(clb_context_create(fx.queue, &options, &out),
+            CLB_INVALID_ARGUMENT);
+  ck_message("CLB_COSTS_INIT");
+}
+END_TEST
 
 START_TEST(members_beyond_a_smaller_struct_size_read_as_zero)
 {
@@ -461,6 +517,8 @@ int main(void)
 
   tcase_add_test(all, null_options_and_initialised_ones_are_the_defaults);
   tcase_add_test(all, no_queue_or_no_out_pointer_is_refused);
+  tcase_add_test(all, given_costs_choose_the_plan);
+  tcase_add_test(all, costs_that_are_none_are_refused);
   tcase_add_test(all, members_beyond_a_smaller_struct_size_read_as_zero);
   tcase_add_test(all, bytes_beyond_a_larger_struct_size_must_be_zero);
   tcase_add_test(all, unknown_plans_are_refused);

@@ -155,6 +155,28 @@ START_TEST(events_are_retained_until_they_are_seen_complete)
 }
 END_TEST
 
+/* Those before it have ended, and are let go of. */
+START_TEST(the_message_says_which_of_a_list_failed)
+{
+  cl_event events[4] = {user_event(), user_event(), user_event(),
+                        user_event()};
+  clb_bytes *bytes = handle_after(NULL, 4, events);
+  unsigned char byte;
+
+  set_event(events[0], CL_COMPLETE);
+  set_event(events[1], CL_COMPLETE);
+  set_event(events[2], -5);
+  ck_status(clb_bytes_copy_into(bytes, 0, &byte, 1), CLB_DEVICE_ERROR);
+  ck_message("item 2");
+  set_event(events[3], -6);
+  ck_status(clb_bytes_copy_into(bytes, 0, &byte, 1), CLB_DEVICE_ERROR);
+  ck_message("item 2");
+  clb_bytes_release(bytes);
+  for (int i = 0; i < 4; i++)
+    ck_cl(clReleaseEvent(events[i]));
+}
+END_TEST
+
 START_TEST(a_release_lets_go_of_events_and_waits_for_none)
 {
   cl_event event = user_event();
@@ -727,6 +749,7 @@ int main(void)
   tcase_add_test(all, a_complete_list_is_read);
   tcase_add_test(all, the_same_event_twice_is_fine);
   tcase_add_test(all, events_are_retained_until_they_are_seen_complete);
+  tcase_add_test(all, the_message_says_which_of_a_list_failed);
   tcase_add_test(all, a_release_lets_go_of_events_and_waits_for_none);
   tcase_add_test(all, a_list_that_is_none_is_refused);
   tcase_add_test(all, a_list_that_failed_before_fails_every_access);

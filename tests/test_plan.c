@@ -206,7 +206,7 @@ static void draw(sample *s) {
   s->length = step = s->elem;
   for (d = 0; d < s->ndim; d++) {
     size_t other = below(d + 1);
-    s->shape[d] = 1 + below(6);
+    s->shape[d] = 1 + below(s->ndim < 4 ? 20 : 6);
     s->length *= s->shape[d];
     order[d] = order[other];
     order[other] = d;
@@ -275,15 +275,47 @@ static bool run_move(unsigned char *block, unsigned char *memory,
   return true;
 }
 
+static unsigned long turned; /* parts */
+
+/* What a kernel does with a part that is turned. */
+static bool run_turn(unsigned char *block, unsigned char *memory, size_t size,
+                     const clb__pack *pack, const clb__turn *turn, bool put) {
+  size_t unit = pack->unit, moved = 0;
+  uint32_t rest, i0, f;
+
+  turned++;
+  for (rest = 0; rest < turn->count; rest++)
+    for (f = 0; f < turn->nf; f++)
+      for (i0 = 0; i0 < turn->n0; i0++, moved++) {
+        int64_t from = turn->first + f * turn->sf + i0 * turn->s0;
+        size_t to = (size_t)f * turn->pf + i0;
+        uint32_t t = rest;
+        unsigned d;
+        for (d = 0; d < turn->ndim; d++) {
+          from += (int64_t)(t % turn->n[d]) * turn->s[d];
+          to += (size_t)(t % turn->n[d]) * turn->p[d];
+          t /= turn->n[d];
+        }
+        if (from < 0 || ((uint64_t)from + 1) * unit > size || to >= pack->units)
+          return false;
+        memcpy(put ? memory + (size_t)from * unit : block + to * unit,
+               put ? block + to * unit : memory + (size_t)from * unit, unit);
+      }
+  return moved == pack->units;
+}
+
 /* What a kernel does with a move. */
 static bool run_kernel(unsigned char *block, unsigned char *memory, size_t size,
                        const clb__form *form, const clb__move *move, bool put) {
   clb__pack pack;
+  clb__turn turn;
   uint64_t i;
 
   clb__pack_make(form, move->start, move->bytes, &pack);
   if ((uint64_t)pack.units * pack.unit != move->bytes)
     return false;
+  if (clb__pack_turn(&pack, &turn))
+    return run_turn(block, memory, size, &pack, &turn, put);
   for (i = 0; i < pack.units; i++) {
     uint64_t carry = i;
     int64_t unit = pack.first;
@@ -433,6 +465,8 @@ START_TEST(random_layouts_move_as_the_walk_says) {
     if (clb__form_apart(&form))
       try_put(&s, &form, sets[below(sizeof sets / sizeof *sets)]);
   }
+  if (n >= 1000)
+    ck_assert_uint_gt(turned, 0);
 }
 END_TEST
 

@@ -199,6 +199,17 @@ if gnuplot --version >/dev/null 2>&1; then
   checks=$((checks + 1))
   test "$(dd if="$work/plot.PNG" bs=1 skip=1 count=3 2>/dev/null)" = PNG ||
     fail "$what: no PNG"
+  run 0 'JSON for a plot' -d "$platform" --sizes 1K,4K --layouts 'rows-?' \
+    --rounds 1 --json
+  if test -n "$python"; then
+    checks=$((checks + 2))
+    what='a plot of JSON'
+    "$python" "${srcdir:-.}/scripts/plot_bench.py" "$work/out" \
+      "$work/json.svg" 2>"$work/err" || fail "$what: it failed"
+    grep -o '>rows-[^<]*<' "$work/json.svg" | tr '\n' ' ' >"$work/drawn"
+    test "$(cat "$work/drawn")" = '>rows-4, 4.0 KiB< >rows-8, 4.0 KiB< ' ||
+      fail "$what: $(cat "$work/drawn")"
+  fi
   run 3 'a plot that cannot be written' -d "$platform" --sizes 4K \
     --layouts 'rows-8' --rounds 1 --plot "$work/missing/plot.svg"
   says err 'No such file or directory'
