@@ -9,9 +9,12 @@
 
 /* Shorter sides are not worth a tile. */
 #define LEAST_SIDE 8
+#define TILE_SIDE 32u /* as in pack.cl */
 /* Bytes apart, from which on neighbours of the result are not fetched
  * together. */
 #define FAR_APART 64
+/* Groups along a dimension but the first: some GPUs take no more. */
+#define MOST_GROUPS 65535u
 
 bool clb__pack_can(const clb__form *form) {
   unsigned d;
@@ -133,5 +136,6 @@ bool clb__pack_turn(const clb__pack *pack, clb__turn *turn) {
   }
   for (d = turn->ndim; d < CLB__PACK_DIMS; d++)
     turn->n[d] = 1;
-  return fast > 0 && turn->n0 >= LEAST_SIDE;
+  return fast > 0 && turn->n0 >= LEAST_SIDE && turn->count <= MOST_GROUPS &&
+         turn->nf / TILE_SIDE < MOST_GROUPS;
 }

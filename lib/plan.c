@@ -137,18 +137,22 @@ static double map_cost(const clb__plan *plan, const clb__facts *facts) {
          bytes / (facts->pick_gbs * 1e3);
 }
 
+/* More than any, whatever the program says that things cost. */
+#define MOST_US 1e300
+
 /* What a kind would cost in all; DBL_MAX if it cannot be. */
 static double total_cost(clb__plan *plan, unsigned kind, bool rects,
                          const clb__facts *facts, clb__direction direction) {
-  double bytes = (double)(plan->end - plan->start);
+  double bytes = (double)(plan->end - plan->start), us;
 
   if (!(facts->plans & kind) || !shape(plan, kind, rects, facts, direction))
     return DBL_MAX;
-  if (kind != CLB_PLAN_PACK)
-    return cost(plan, facts) * bytes;
-  return facts->build_us[clb__pack_wide(&plan->form)] < 0
-             ? DBL_MAX
-             : pack_cost(plan, facts) * bytes;
+  if (kind == CLB_PLAN_PACK &&
+      facts->build_us[clb__pack_wide(&plan->form)] < 0)
+    return DBL_MAX;
+  us = (kind == CLB_PLAN_PACK ? pack_cost(plan, facts) : cost(plan, facts)) *
+       bytes;
+  return us < MOST_US ? us : MOST_US; /* what is no number, too */
 }
 
 static const struct {
@@ -216,6 +220,7 @@ static int cheapest(clb__plan *plan, const clb__facts *facts,
 clb_status clb__plan_choose(clb__plan *plan, const clb__facts *facts,
                             const clb__form *form, size_t start, size_t end,
                             size_t chunk, clb__direction direction) {
+  double gap = facts->command_us * facts->link_gbs * 1e3;
   bool small = end - start <= facts->quick_bytes;
   int chosen;
 
@@ -223,7 +228,7 @@ clb_status clb__plan_choose(clb__plan *plan, const clb__facts *facts,
   plan->start = start;
   plan->end = end;
   plan->chunk = chunk < PTRDIFF_MAX ? chunk : PTRDIFF_MAX; /* signed steps */
-  plan->gap = (size_t)(facts->command_us * facts->link_gbs * 1e3);
+  plan->gap = gap < (double)plan->chunk ? (size_t)gap : plan->chunk;
   plan->quick = false;
   plan->missed_us = 0;
 

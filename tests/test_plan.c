@@ -470,6 +470,54 @@ START_TEST(random_layouts_move_as_the_walk_says) {
 }
 END_TEST
 
+/* Whatever the program says that things cost, what can be carried is. */
+START_TEST(no_cost_makes_a_layout_impossible) {
+  static const double figures[] = {4.9e-324, 1e-300, 1e300, 1.7e308};
+  const size_t shape[] = {100, 50};
+  const ptrdiff_t strides[] = {8, 1000};
+  clb__form form = form_of(2, shape, strides, 4, 0);
+  unsigned i, j;
+
+  for (i = 0; i < 4; i++)
+    for (j = 0; j < 64; j++) {
+      double f = figures[i], other = figures[(i + 2) % 4];
+      clb__facts facts = {.asked = ALL, .plans = ALL | CLB_PLAN_PACK,
+                          .command_us = j & 1 ? f : other,
+                          .link_gbs = j & 2 ? f : other,
+                          .row_ns = j & 4 ? f : other,
+                          .pick_ns = j & 8 ? f : other,
+                          .pick_gbs = j & 16 ? f : other,
+                          .pack_gbs = j & 32 ? f : other};
+      clb__plan plan;
+      ck_assert_int_eq(clb__plan_choose(&plan, &facts, &form, 0, 20000, 4096,
+                                        CLB__GET),
+                       CLB_OK);
+      ck_assert_uint_le(plan.gap, plan.chunk);
+    }
+}
+END_TEST
+
+START_TEST(turned_parts_have_no_more_groups_than_gpus_take) {
+  const ptrdiff_t strides[] = {64, 1, 8};
+  const ptrdiff_t far[] = {4096, 1, 64};
+  size_t shape[] = {65535, 8, 8};
+  clb__turn turn;
+  clb__pack pack;
+  clb__form form = form_of(3, shape, strides, 1, 0);
+
+  clb__pack_make(&form, 0, clb__form_length(&form), &pack);
+  ck_assert(!clb__pack_turn(&pack, &turn)); /* neighbours are near */
+  form = form_of(3, shape, far, 1, 0);
+  clb__pack_make(&form, 0, clb__form_length(&form), &pack);
+  ck_assert(clb__pack_turn(&pack, &turn));
+  ck_assert_uint_eq(turn.count, 65535);
+  shape[0]++;
+  form = form_of(3, shape, far, 1, 0);
+  clb__pack_make(&form, 0, clb__form_length(&form), &pack);
+  ck_assert(!clb__pack_turn(&pack, &turn));
+}
+END_TEST
+
 /* --- Huge forms, on paper --------------------------------------------------- */
 
 /* Byte of the source of a logical byte, in numbers that hold all. */
@@ -602,6 +650,8 @@ int main(void) {
   tcase_add_loop_test(tcase, paper_case_gets_its_plan, 0,
                       (int)(sizeof papers / sizeof *papers));
   tcase_add_test(tcase, random_layouts_move_as_the_walk_says);
+  tcase_add_test(tcase, no_cost_makes_a_layout_impossible);
+  tcase_add_test(tcase, turned_parts_have_no_more_groups_than_gpus_take);
   tcase_add_loop_test(tcase, parts_of_huge_forms_are_counted_right, 0,
                       (int)(sizeof huge_forms / sizeof *huge_forms));
   suite_add_tcase(suite, tcase);
