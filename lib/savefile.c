@@ -260,7 +260,7 @@ static clb_status create(clb__savefile *file, uint64_t size, bool durable) {
 
 clb_status clb__savefile_create(const char *path, uint64_t size, bool durable,
                                 clb__savefile *out) {
-  clb__savefile file = {path, NULL, NULL, -1, -1};
+  clb__savefile file = {.given = path, .directory = -1, .fd = -1};
   clb_status status = check_path(path);
 
   if (status == CLB_OK)
@@ -299,19 +299,44 @@ static int close_duplicate(int fd) {
 
 /* A sync that failed is never tried again: the kernel may have dropped the
  * pages and would report success. */
-static clb_status publish(const clb__savefile *file, bool durable) {
-  bool exists;
+clb_status clb__savefile_seal(clb__savefile *file, bool durable) {
   mode_t mode;
-  clb_status status = look_at_target(file, &exists, &mode);
+  clb_status status = look_at_target(file, &file->replaces, &mode);
 
   if (status != CLB_OK)
     return status;
-  if (exists && fchmod(file->fd, mode) != 0)
+  if (file->replaces && fchmod(file->fd, mode) != 0)
     return clb__fail_errno(CLB_IO_ERROR, errno, "%s: cannot set its mode",
                            file->given);
   if ((durable && fsync(file->fd) != 0) || close_duplicate(file->fd) != 0)
     return clb__fail_errno(CLB_IO_ERROR, errno, "%s: cannot write",
                            file->given);
+  file->sealed = true;
+  return CLB_OK;
+}
+
+/* EINVAL: a file system whose directories need no sync. */
+static bool sync_directory(const clb__savefile *file) {
+  return fsync(file->directory) == 0 || errno == EINVAL;
+}
+
+clb_status clb__savefile_withdraw(const clb__savefile *file, bool durable) {
+  if (unlinkat(file->directory, target_name(file), 0) != 0 && errno != ENOENT)
+    return clb__fail_errno(CLB_IO_ERROR, errno, "%s: cannot remove",
+                           file->given);
+  if (durable && !sync_directory(file))
+    return clb__fail_errno(CLB_IO_ERROR, errno,
+                           "%s is removed, but its directory cannot be synced",
+                           file->given);
+  return CLB_OK;
+}
+
+static clb_status publish(clb__savefile *file, bool durable) {
+  clb_status status =
+      file->sealed ? CLB_OK : clb__savefile_seal(file, durable);
+
+  if (status != CLB_OK)
+    return status;
   /* If somebody removed it, its name may be another saver's by now. */
   if (still_named(file, file->fd) != 1)
     return clb__fail(CLB_IO_ERROR, "%s: its scratch file %s was removed",
@@ -330,8 +355,7 @@ clb_status clb__savefile_commit(clb__savefile *file, bool durable) {
     clb__savefile_discard(file);
     return status;
   }
-  /* EINVAL: a file system whose directories need no sync. */
-  if (durable && fsync(file->directory) != 0 && errno != EINVAL)
+  if (durable && !sync_directory(file))
     status = clb__fail_errno(CLB_IO_ERROR, errno,
                              "%s is written, but its directory cannot be "
                              "synced", file->given);
