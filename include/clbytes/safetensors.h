@@ -68,6 +68,30 @@ typedef struct clb_save_options {
 #define CLB_SAVE_OPTIONS_INIT { sizeof(clb_save_options), 0, 0, 0, 0, 0, 0 }
 
 /*
+ * With max_shard_size, a save of more than one file can hold is a set, as
+ * huggingface_hub writes them: for the path "dir/model.safetensors" the shards
+ * "dir/model-00001-of-00003.safetensors" and so on, and the index
+ * "dir/model.safetensors.index.json", which clb_safetensors_open() opens.  No
+ * file is written as path itself then.  Tensors go into a shard in the order
+ * given until the next would pass the size; one that is larger alone has a
+ * shard of its own.  Each shard is as a save of its tensors would be, with all
+ * of the metadata.  Where one file suffices it is written as path, without an
+ * index.  What other saves left is left alone: a file of path's own name
+ * beside a set, shards of another count, an index beside a single file.
+ *
+ * Every shard is written beside its name, with room for all on the disk first;
+ * when all are whole they are renamed, then the index: an index never names a
+ * file that is not whole, nor files of two saves.  A failure or a crash before
+ * the renames leaves what was there.  Between them, shards that do not replace
+ * others leave the old index and its set usable; where shards replace those of
+ * a set with as many, its index is removed before the first rename, so until
+ * the new one is there the set has none and cannot be opened: to be sure of
+ * the old set whatever happens, save under another name or in another
+ * directory.  Saves of one path wait for each other.  A save holds two
+ * descriptors for each shard.
+ */
+
+/*
  * Saves count tensors as path.  Tensors are laid down by their dtype, the
  * widest first, then by name, as the format's own writer does.  Each is read
  * only when its turn comes.
@@ -98,30 +122,6 @@ typedef struct clb_save_options {
  */
 clb_status clb_safetensors_save(const char *path, const clb_tensor *tensors,
                                 size_t count, const clb_save_options *options);
-
-/*
- * With max_shard_size, a save of more than one file can hold is a set, as
- * huggingface_hub writes them: for the path "dir/model.safetensors" the shards
- * "dir/model-00001-of-00003.safetensors" and so on, and the index
- * "dir/model.safetensors.index.json", which clb_safetensors_open() opens.  No
- * file is written as path itself then.  Tensors go into a shard in the order
- * given until the next would pass the size; one that is larger alone has a
- * shard of its own.  Each shard is as a save of its tensors would be, with all
- * of the metadata.  Where one file suffices it is written as path, without an
- * index.  What other saves left is left alone: a file of path's own name
- * beside a set, shards of another count, an index beside a single file.
- *
- * Every shard is written beside its name, with room for all on the disk first;
- * when all are whole they are renamed, then the index: an index never names a
- * file that is not whole, nor files of two saves.  A failure or a crash before
- * the renames leaves what was there.  Between them, shards that do not replace
- * others leave the old index and its set usable; where shards replace those of
- * a set with as many, its index is removed before the first rename, so until
- * the new one is there the set has none and cannot be opened: to be sure of
- * the old set whatever happens, save under another name or in another
- * directory.  Saves of one path wait for each other.  A save holds two
- * descriptors for each shard.
- */
 
 /*
  * The same bytes to a sink, for a socket, a pipe, a compressor; durable and
