@@ -13,12 +13,17 @@ size_t bench_layout_bytes(const struct bench_layout *layout)
 
 size_t bench_layout_reach(const struct bench_layout *layout)
 {
-  size_t last = layout->offset;
+  size_t last = layout->offset + layout->element, whole = 0;
 
-  for (size_t i = 0; i < layout->ndim; i++)
-    if (layout->strides[i] > 0)
-      last += (layout->shape[i] - 1) * (size_t)layout->strides[i];
-  return last + layout->element;
+  for (size_t i = 0; i < layout->ndim; i++) {
+    size_t stride = layout->strides[i] > 0 ? (size_t)layout->strides[i] : 0;
+
+    if (stride > 0)
+      last += (layout->shape[i] - 1) * stride;
+    if (layout->offset + layout->shape[i] * stride > whole)
+      whole = layout->offset + layout->shape[i] * stride;
+  }
+  return last > whole ? last : whole;
 }
 
 /* A stride of 0 is the only way in which those that are here share bytes. */

@@ -29,7 +29,8 @@ struct bench_layout bench_transposed(size_t bytes);
 /* Logical bytes. */
 size_t bench_layout_bytes(const struct bench_layout *layout);
 
-/* Bytes of a buffer that holds it. */
+/* Bytes of a buffer that holds it, and the whole of the last pitch: one driver
+ * (NVIDIA's) reads a rectangle no other way. */
 size_t bench_layout_reach(const struct bench_layout *layout);
 
 /* --- All of them, by name ------------------------------------------------- */

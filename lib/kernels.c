@@ -413,7 +413,7 @@ static cl_int set_turn(cl_kernel kernel, const clb__turn *turn, bool wide) {
 static cl_int enqueue_turn(cl_kernel kernel, cl_command_queue queue,
                            const clb__pack *pack, const clb__turn *turn,
                            cl_mem region, cl_mem scratch, size_t at,
-                           cl_event *event) {
+                           cl_event *event, const char **call) {
   const size_t local[3] = {TILE_SIDE, TILE_ROWS, 1};
   const size_t global[3] = {
       ((size_t)turn->n0 + TILE_SIDE - 1) / TILE_SIDE * TILE_SIDE,
@@ -423,10 +423,11 @@ static cl_int enqueue_turn(cl_kernel kernel, cl_command_queue queue,
 
   if (err == CL_SUCCESS)
     err = set_turn(kernel, turn, pack->wide);
-  return err == CL_SUCCESS ? clEnqueueNDRangeKernel(queue, kernel, 3, NULL,
-                                                    global, local, 0, NULL,
-                                                    event)
-                           : err;
+  if (err != CL_SUCCESS)
+    return err;
+  *call = "clEnqueueNDRangeKernel";
+  return clEnqueueNDRangeKernel(queue, kernel, 3, NULL, global, local, 0, NULL,
+                                event);
 }
 
 /* --- Any part --------------------------------------------------------------- */
@@ -434,23 +435,25 @@ static cl_int enqueue_turn(cl_kernel kernel, cl_command_queue queue,
 /* With the lock of arguments held. */
 static cl_int enqueue_units(cl_kernel kernel, cl_command_queue queue,
                             const clb__pack *pack, cl_mem region,
-                            cl_mem scratch, size_t at, cl_event *event) {
+                            cl_mem scratch, size_t at, cl_event *event,
+                            const char **call) {
   size_t items = ((size_t)pack->units * pack->unit + 15) / 16;
   size_t global = (items + GROUP - 1) / GROUP * GROUP;
   cl_int err = set_buffers(kernel, region, pack->first, scratch, at / 16);
 
   if (err == CL_SUCCESS)
     err = set_shape(kernel, pack);
-  return err == CL_SUCCESS ? clEnqueueNDRangeKernel(queue, kernel, 1, NULL,
-                                                    &global, NULL, 0, NULL,
-                                                    event)
-                           : err;
+  if (err != CL_SUCCESS)
+    return err;
+  *call = "clEnqueueNDRangeKernel";
+  return clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 0, NULL,
+                                event);
 }
 
 cl_int clb__kernels_enqueue(clb_context *context, cl_command_queue queue,
                             clb__direction direction, const clb__pack *pack,
                             cl_mem region, cl_mem scratch, size_t at,
-                            cl_event *event) {
+                            cl_event *event, const char **call) {
   clb__kernels *kernels = find(context); /* there since the build */
   const built *of = &kernels->of[direction == CLB__PUT][pack->wide];
   unsigned unit = unit_index(pack->unit);
@@ -460,9 +463,11 @@ cl_int clb__kernels_enqueue(clb_context *context, cl_command_queue queue,
   cl_int err;
 
   pthread_mutex_lock(&kernels->arguments);
+  *call = "clSetKernelArg";
   err = turned ? enqueue_turn(kernel, queue, pack, &turn, region, scratch, at,
-                              event)
-               : enqueue_units(kernel, queue, pack, region, scratch, at, event);
+                              event, call)
+               : enqueue_units(kernel, queue, pack, region, scratch, at, event,
+                               call);
   forget_buffers(kernel);
   pthread_mutex_unlock(&kernels->arguments);
   return err;

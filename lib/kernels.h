@@ -42,11 +42,11 @@ double clb__kernels_missed(clb_context *context, clb__direction direction,
                            bool wide);
 
 /* Between a region of a buffer and packed bytes in scratch, from byte at on, a
- * multiple of 16.  The program was built. */
+ * multiple of 16.  The program was built.  *call: what failed, if it did. */
 cl_int clb__kernels_enqueue(clb_context *context, cl_command_queue queue,
                             clb__direction direction, const clb__pack *pack,
                             cl_mem region, cl_mem scratch, size_t at,
-                            cl_event *event);
+                            cl_event *event, const char **call);
 
 void clb__kernels_free(clb__kernels *kernels);
 

@@ -72,10 +72,10 @@ static void take_figures(meter *m, clb__facts *facts) {
   size_t bytes = m->large / 2, rows = bytes / ROW;
   double small, large, rect, gbs, payload;
 
-  small = read_us(m, SMALL, 0);
-  large = read_us(m, m->large, 0);
-  rect = read_us(m, bytes, ROW);
-  if (small < 0 || large <= small || rect < 0)
+  /* One that fails may still be in flight: the block is left alone then. */
+  if ((small = read_us(m, SMALL, 0)) < 0 ||
+      (large = read_us(m, m->large, 0)) <= small ||
+      (rect = read_us(m, bytes, ROW)) < 0)
     return;
   gbs = (double)(m->large - SMALL) / (large - small) / 1e3;
   if (gbs > MOST_GBS) /* the small one was held up */

@@ -262,10 +262,9 @@ static cl_int hop_on_device(hop *one) {
     err = enqueue_copy(one->port, block->scratch, one->at, one->move, event,
                        &one->call);
   } else {
-    one->call = "clEnqueueNDRangeKernel";
     err = clb__kernels_enqueue(context_of(one->port), one->queue,
-                               one->port->direction, one->pack,
-                               one->region, block->scratch, one->at, event);
+                               one->port->direction, one->pack, one->region,
+                               block->scratch, one->at, event, &one->call);
   }
   block->events += err == CL_SUCCESS;
   return err;
@@ -309,6 +308,12 @@ static clb_status start_one(clb__port *port, clb__block *block, size_t at,
   return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, call);
 }
 
+static clb_status flush(cl_command_queue queue) {
+  cl_int err = clFlush(queue);
+
+  return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, "clFlush");
+}
+
 /* A kernel may not have a buffer that it may not read, or write, as an
  * argument: it works on a copy of the part's span, which for a put is copied
  * back, with what lies between the elements as it was. */
@@ -339,6 +344,12 @@ static clb_status hop_beside(hop *one, clb__form *form, size_t start) {
     one->region = block->beside;
     status = hop_through_scratch(one);
     if (status != CLB_OK || one->port->direction == CLB__GET)
+      return status;
+    /* A span that could not be copied here must not be copied back. */
+    status = flush(queue);
+    if (status == CLB_OK)
+      status = clb__staging_wait(block);
+    if (status != CLB_OK)
       return status;
     err = clEnqueueCopyBuffer(queue, block->beside, mem, 0, (size_t)first,
                               (size_t)bytes, 0, NULL,
@@ -420,12 +431,6 @@ static clb_status device_start(clb__port *port, const clb__plan *plan,
   if (alone)
     pthread_mutex_unlock(&context->span_lock);
   return status;
-}
-
-static clb_status flush(cl_command_queue queue) {
-  cl_int err = clFlush(queue);
-
-  return err == CL_SUCCESS ? CLB_OK : clb__fail_cl(err, "clFlush");
 }
 
 static clb_status device_flush(clb__port *port, clb__block *block) {

@@ -279,16 +279,67 @@ static clb_status get_staged(getting *get) {
   return status;
 }
 
-/* Straight to the destination, by a source that needs no block. */
+/* --- By a source that needs no block ----------------------------------------- */
+
+#define AT_ONCE 32
+
+/* Moves that several threads make, straight to the destination. */
+typedef struct making {
+  getting *get;
+  clb__move move[AT_ONCE];
+  pthread_mutex_t lock;
+  size_t failed; /* the first that did; the number of moves if none */
+  clb_status status;
+  clb__error why;
+} making;
+
+static void make_move(void *user, size_t index) {
+  making *all = user;
+  const getting *get = all->get;
+  const clb__move *move = &all->move[index];
+  unsigned char *data =
+      get->target->memory + (move->start - get->plan->start);
+  clb_status status = get->port->source->ops->start(get->port, get->plan, NULL,
+                                                    0, data, move);
+
+  if (status == CLB_OK)
+    return;
+  pthread_mutex_lock(&all->lock);
+  if (index < all->failed) {
+    all->failed = index;
+    all->status = status;
+    clb__error_save(&all->why, status);
+  }
+  pthread_mutex_unlock(&all->lock);
+}
+
+static clb_status make_moves(making *all) {
+  clb__batch batch = {.piece = make_move, .user = all};
+  getting *get = all->get;
+  const clb__move *move;
+
+  while (batch.pieces < AT_ONCE && clb__cursor_peek(&get->ahead, &move)) {
+    all->move[batch.pieces++] = *move;
+    get->link += move->bytes;
+    clb__cursor_take(&get->ahead, NULL);
+  }
+  all->failed = batch.pieces;
+  all->status = CLB_OK;
+  batch.helpers = batch.pieces > 1 ? get->helpers : 0;
+  clb__crew_post(&batch);
+  clb__crew_finish(&batch);
+  return all->status == CLB_OK ? CLB_OK : clb__error_restore(&all->why);
+}
+
 static clb_status get_direct(getting *get) {
+  making all = {.get = get};
   const clb__move *move;
   clb_status status = CLB_OK;
 
-  get->straight = true;
-  while (status == CLB_OK && clb__cursor_peek(&get->ahead, &move)) {
-    status = start_move(get, NULL, 0, move);
-    clb__cursor_take(&get->ahead, NULL);
-  }
+  pthread_mutex_init(&all.lock, NULL);
+  while (status == CLB_OK && clb__cursor_peek(&get->ahead, &move))
+    status = make_moves(&all);
+  pthread_mutex_destroy(&all.lock);
   return status;
 }
 
@@ -357,12 +408,15 @@ clb_status clb__transfer_get(clb__port *port, const clb__plan *plan,
                              const clb__target *target, uint64_t *link) {
   getting get = {.port = port, .plan = plan, .target = target};
   clb_status status;
+  size_t few; /* bytes that one thread moves as fast as it can be helped */
 
   clb__cursor_init(&get.ahead, plan);
   clb__cursor_init(&get.behind, plan);
   get.straight = goes_straight(&get);
   get.bare = get.straight && plan->kind != CLB_PLAN_PACK;
-  if (plan->end - plan->start > CLB__SMALL_COPY && !get.straight &&
+  few = port->source->ops->direct ? AT_ONCE / 4 * port->source->ops->chunk
+                                  : CLB__SMALL_COPY;
+  if (plan->end - plan->start > few && !get.straight &&
       port->source->ops->helpers != NULL)
     get.helpers = port->source->ops->helpers(port);
   if (plan->kind == CLB_PLAN_MAP)

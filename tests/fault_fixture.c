@@ -20,9 +20,12 @@ void fault_setup(void) {
 }
 
 void fault_teardown(void) {
+  uint64_t too_many = fault->over_releases(); /* which a reset forgets */
+
   fault->reset();
   fixture_teardown_cl();
   ck_fault_held(&at_start, "after the test");
+  ck_assert_msg(too_many == 0, "a release too many in the test");
 }
 
 int fault_arm(const char *call, uint64_t nth, int lasting, fault_what what,

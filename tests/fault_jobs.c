@@ -17,14 +17,17 @@ static const size_t matrix[2] = {ROWS, ROW / 4};
 static const ptrdiff_t padding[2] = {PITCH, 4};
 
 static const size_t few[1] = {CHUNK / 2};
+static const size_t some[1] = {CHUNK / 4};
+static const ptrdiff_t every_other[1] = {8};
 
 static const clb_layout small = {1, few, NULL, 1, OFFSET};
 static const clb_layout contiguous = {1, all_bytes, NULL, 1, OFFSET};
 static const clb_layout padded = {2, matrix, padding, 4, OFFSET};
+static const clb_layout apart = {1, some, every_other, 4, OFFSET};
 static const clb_layout reversed = {1, elements, backwards, 4,
                                     OFFSET + LENGTH - 4};
 
-static cl_mem open_buffer, hidden_buffer;
+static cl_mem open_buffer, hidden_buffer, unread_buffer, unwritten_buffer;
 static unsigned char *data;     /* what is in both */
 static unsigned char *expected; /* the logical bytes of the scenario */
 static size_t length;           /* of them */
@@ -213,6 +216,11 @@ const struct scenario scenarios[] = {
     {"read from an unordered queue", &padded, NO_MAP, act_read, UNORDERED},
     {"snapshot on an unordered queue", &padded, NO_MAP, act_snapshot,
      UNORDERED},
+    {"packed read", &apart, CLB_PLAN_PACK, act_read, BUILT},
+    {"packed stream beside the buffer", &apart, CLB_PLAN_PACK, act_stream,
+     CLOSED | BUILT},
+    {"packed upload beside the buffer", &apart, CLB_PLAN_PACK, act_upload,
+     UPLOADS | CLOSED | BUILT},
     {"save", &padded, NO_MAP, act_save, 0}};
 
 const int scenario_count = sizeof scenarios / sizeof scenarios[0];
@@ -307,22 +315,32 @@ static void setup(void) {
   open_buffer = fixture_buffer(CL_MEM_READ_WRITE, data, SIZE);
   hidden_buffer =
       fixture_buffer(CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS, data, SIZE);
+  unread_buffer = fixture_buffer(CL_MEM_WRITE_ONLY, data, SIZE);
+  unwritten_buffer = fixture_buffer(CL_MEM_READ_ONLY, data, SIZE);
 }
 
 static void teardown(void) {
   unlink(path);
   ck_cl(clReleaseMemObject(open_buffer));
   ck_cl(clReleaseMemObject(hidden_buffer));
+  ck_cl(clReleaseMemObject(unread_buffer));
+  ck_cl(clReleaseMemObject(unwritten_buffer));
   fault_teardown();
   free(data);
   free(expected);
   expected = NULL;
 }
 
+static cl_mem buffer_of(unsigned traits) {
+  if (traits & CLOSED)
+    return traits & UPLOADS ? unwritten_buffer : unread_buffer;
+  return traits & HIDDEN ? hidden_buffer : open_buffer;
+}
+
 void job_begin(struct job *job, const struct scenario *scenario) {
   memset(job, 0, sizeof *job);
   job->scenario = scenario;
-  job->buffer = scenario->traits & HIDDEN ? hidden_buffer : open_buffer;
+  job->buffer = buffer_of(scenario->traits);
   fixture_store(job->buffer, data, SIZE); /* over what an upload left */
   if (scenario->traits & UNORDERED)
     job->queue = fixture_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
@@ -341,6 +359,11 @@ void job_begin(struct job *job, const struct scenario *scenario) {
   length = walk_length(scenario->layout);
   expected = scenario->traits & UPLOADS ? fixture_bytes(length, 2)
                                         : walk(scenario->layout, data);
+  if (scenario->traits & BUILT) {
+    ck_ok(job_run(job));
+    job_release_handle(job);
+    fixture_store(job->buffer, data, SIZE);
+  }
 }
 
 int jobs_main(Suite *suite) {

@@ -39,7 +39,10 @@ enum {
   UPLOADS = 1,  /* the handle is one on host memory, the layout dst's */
   LISTED = 2,   /* the handle waits for two commands' events */
   HIDDEN = 4,   /* the host may not access the buffer */
-  UNORDERED = 8 /* the queue is out of order, where there are such queues */
+  UNORDERED = 8, /* the queue is out of order, where there are such queues */
+  CLOSED = 16,  /* a kernel may not read the buffer, or for UPLOADS write it */
+  BUILT = 32    /* kernels are built before the job begins: if that fails, they
+                   never are */
 };
 
 /* What a job does with which layout and plans; act() tries it once, and checks

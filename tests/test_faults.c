@@ -192,6 +192,55 @@ START_TEST(each_command_is_late) {
 }
 END_TEST
 
+/* --- The short way of small reads ---------------------------------------- */
+
+/* Commands of the last copy of a few bytes. */
+static void ck_commands(uint64_t reads, uint64_t markers) {
+  ck_assert_uint_eq(fault->calls("clEnqueueReadBuffer"), reads);
+  ck_assert_uint_eq(fault->calls("clEnqueueMarkerWithWaitList"), markers);
+}
+
+/* One command on the program's own queue; one that ends in error may have
+ * failed for another's sake, and is repeated once, behind a marker. */
+START_TEST(small_read_that_fails_is_repeated_the_long_way) {
+  clb_context_options options = CLB_CONTEXT_OPTIONS_INIT;
+  unsigned char *contents = fixture_bytes(4096, 3), got[256];
+  cl_mem buffer = fixture_buffer(CL_MEM_READ_WRITE, contents, 4096);
+  clb_context *context;
+  clb_bytes *bytes;
+
+  options.plans = NO_MAP;
+  ck_ok(clb_context_create(fx.queue, &options, &context));
+  ck_ok(clb_bytes_from_buffer(context, buffer, NULL, &bytes));
+  ck_ok(clb_bytes_copy_into(bytes, 0, got, sizeof got));
+  fault->reset();
+  ck_ok(clb_bytes_copy_into(bytes, 5, got, sizeof got));
+  ck_bytes(got, contents + 5, sizeof got);
+  ck_commands(1, 0);
+
+  fault->reset();
+  fault_arm("clEnqueueReadBuffer", 1, 0, FAULT_EVENT_FAILS,
+            CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+  ck_ok(clb_bytes_copy_into(bytes, 7, got, sizeof got));
+  ck_bytes(got, contents + 7, sizeof got);
+  ck_commands(2, 1);
+  ck_assert_str_eq(clb_error_message(), "");
+
+  fault->reset();
+  fault_arm("clEnqueueReadBuffer", 1, 1, FAULT_EVENT_FAILS,
+            CL_OUT_OF_RESOURCES);
+  ck_status(clb_bytes_copy_into(bytes, 9, got, sizeof got), CLB_DEVICE_ERROR);
+  ck_commands(2, 1);
+  fault->disarm();
+  ck_ok(clb_bytes_copy_into(bytes, 9, got, sizeof got));
+  ck_bytes(got, contents + 9, sizeof got);
+  clb_bytes_release(bytes);
+  clb_context_release(context);
+  ck_cl(clReleaseMemObject(buffer));
+  free(contents);
+}
+END_TEST
+
 /* --- Giving things back -------------------------------------------------- */
 
 /* Of LeakSanitizer, where the program has it. */
@@ -285,6 +334,7 @@ static void add_tests(Suite *suite) {
   tcase_add_test(tcase, failed_event_is_seen_while_another_is_pending);
   tcase_add_test(tcase, first_cause_is_told);
   tcase_add_test(tcase, each_command_is_late);
+  tcase_add_test(tcase, small_read_that_fails_is_repeated_the_long_way);
   tcase_add_test(tcase, context_of_a_lost_device_can_be_released);
   tcase_add_test(tcase, each_call_of_a_trim_fails);
   tcase_add_test(tcase, each_call_of_a_release_fails);

@@ -209,13 +209,13 @@ START_TEST(waiters_sleep) {
   load = load_over(2, readers);
   ck_assert_msg(load.waiters < 0.05, "%.3f of a core while waiting",
                 load.waiters);
-  idle = load.all; /* the driver's own */
+  idle = load.all; /* the driver's own; the pool then looks now and then */
   for (int i = 0; i < 8; i++) { /* more than the library has threads */
     more[i] = fixture_handle(buffer, NULL);
     ck_ok(clb_bytes_prefetch(more[i], NULL));
   }
   load = load_over(2, readers);
-  ck_assert_msg(load.waiters < 0.05 && load.all - idle < 0.05,
+  ck_assert_msg(load.waiters < 0.05 && load.all - idle < 0.1,
                 "%.3f of a core while waiting, %.3f in all with prefetches",
                 load.waiters, load.all - idle);
   open_gate(gate);

@@ -470,6 +470,117 @@ START_TEST(random_layouts_move_as_the_walk_says) {
 }
 END_TEST
 
+/* --- Huge forms, on paper --------------------------------------------------- */
+
+/* Byte of the source of a logical byte, in numbers that hold all. */
+static uint64_t source_byte(const clb__form *form, uint64_t at) {
+  uint64_t byte = form->origin;
+  unsigned d;
+
+  for (d = 0; d < form->ndim; d++) {
+    byte += at / form->size[d + 1] * (uint64_t)form->dim[d].stride;
+    at %= form->size[d + 1];
+  }
+  return byte + at;
+}
+
+/* Where a kernel finds a unit, in the numbers that it has. */
+static uint64_t kernel_byte(const clb__pack *pack, uint32_t unit) {
+  int64_t offset = 0;
+  uint32_t t = unit;
+  unsigned d;
+
+  for (d = 0; d < pack->ndim; d++) {
+    uint32_t n = (uint32_t)pack->n[d], q;
+    t += (uint32_t)pack->c[d];
+    q = t / n;
+    offset += (int64_t)(t - q * n) * pack->s[d];
+    if (!pack->wide)
+      ck_assert(offset >= INT32_MIN && offset <= INT32_MAX);
+    t = q;
+  }
+  return (uint64_t)(pack->first + offset) * pack->unit;
+}
+
+static void ck_part(const clb__form *form, const clb__move *move) {
+  clb__pack pack;
+  unsigned i;
+
+  clb__pack_make(form, move->start, move->bytes, &pack);
+  ck_assert_uint_le(move->bytes, (size_t)1 << 30);
+  ck_assert_uint_eq((uint64_t)pack.units * pack.unit, move->bytes);
+  ck_assert_int_eq(pack.wide, clb__pack_wide(form));
+  for (i = 0; i < 200; i++) {
+    uint32_t unit = i == 0   ? 0
+                    : i == 1 ? pack.units - 1
+                             : (uint32_t)below(pack.units);
+    uint64_t at = move->start + (uint64_t)unit * pack.unit;
+    ck_assert_uint_eq(kernel_byte(&pack, unit), source_byte(form, at));
+    at += pack.unit - 1;
+    ck_assert_uint_eq(kernel_byte(&pack, unit) + pack.unit - 1,
+                      source_byte(form, at));
+  }
+}
+
+#define GI ((size_t)1 << 30)
+
+static const struct huge {
+  const char *what;
+  size_t ndim, shape[3];
+  ptrdiff_t strides[3];
+  size_t elem;
+  uint64_t origin;
+  bool can, wide;
+} huge_forms[] = {
+    {"transposed, 64 GiB", 2, {1 << 17, 1 << 17}, {4, 4 << 17}, 4, 0, true,
+     true},
+    {"reversed, 32 GiB", 1, {4 * GI}, {-8}, 4, 32 * GI - 8, true, true},
+    {"8 Gi items of 1 byte", 1, {8 * GI}, {3}, 1, 5, true, true},
+    {"8 Gi rows of 3 bytes", 2, {8 * GI, 3}, {7, 2}, 1, 0, true, true},
+    {"2 rows, 2^40 bytes apart", 2, {2, 100}, {(ptrdiff_t)(1024 * GI), 8}, 4,
+     16, true, true},
+    {"a span of 2 GiB - 1", 2, {2, 3}, {(ptrdiff_t)(2 * GI - 1 - 20), 8}, 4, 0,
+     true, false},
+    {"a span of 2 GiB", 2, {2, 3}, {(ptrdiff_t)(2 * GI - 20), 8}, 4, 0, true,
+     true},
+    {"broadcast, narrow but of 16 Gi", 2, {4 * GI, 100}, {0, 8}, 4, 0, true,
+     false},
+    {"an inner extent of 2 Gi - 1", 2, {3, 2 * GI - 1}, {1, 5}, 1, 0, true,
+     true},
+    {"an inner extent of 2 Gi", 2, {3, 2 * GI}, {1, 5}, 1, 0, false, true},
+    {"a run of 2 GiB", 2, {3, 2 * GI}, {(ptrdiff_t)(3 * GI), 1}, 1, 0, false,
+     true}};
+
+/* [_i]: a form; parts of it at many places, of chunks of all sizes */
+START_TEST(parts_of_huge_forms_are_counted_right) {
+  static const size_t chunks[] = {4096, 4103, 16 << 20, 3 * GI, 5 * GI};
+  const struct huge *h = &huge_forms[_i];
+  clb__form form = form_of(h->ndim, h->shape, h->strides, h->elem, h->origin);
+  size_t length = clb__form_length(&form), i, j;
+
+  ck_assert_msg(clb__pack_can(&form) == h->can, "%s", h->what);
+  ck_assert_msg(clb__pack_wide(&form) == h->wide, "%s", h->what);
+  for (i = 0; i < sizeof chunks / sizeof *chunks && h->can; i++)
+    for (j = 0; j < 50; j++) {
+      clb__plan plan = {.kind = CLB_PLAN_PACK, .form = form, .end = length,
+                        .chunk = chunks[i]};
+      const clb__move *move;
+      clb__cursor cursor;
+      unsigned parts;
+
+      if (j == 1)
+        plan.start = length > 8 * GI ? length - 8 * GI : length - 1;
+      else if (j > 1)
+        plan.start = below(length);
+      clb__cursor_init(&cursor, &plan);
+      for (parts = 0; parts < 10 && clb__cursor_peek(&cursor, &move); parts++) {
+        ck_part(&form, move);
+        clb__cursor_take(&cursor, NULL);
+      }
+    }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("the planner");
   TCase *tcase = tcase_create("forms");
@@ -489,6 +600,8 @@ int main(void) {
   tcase_add_loop_test(tcase, paper_case_gets_its_plan, 0,
                       (int)(sizeof papers / sizeof *papers));
   tcase_add_test(tcase, random_layouts_move_as_the_walk_says);
+  tcase_add_loop_test(tcase, parts_of_huge_forms_are_counted_right, 0,
+                      (int)(sizeof huge_forms / sizeof *huge_forms));
   suite_add_tcase(suite, tcase);
   runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);
