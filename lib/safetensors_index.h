@@ -6,6 +6,8 @@
 
 #include <clbytes.h>
 
+#include <stdint.h>
+
 #include "arena.h"
 
 /* How the path of an index ends. */
@@ -34,6 +36,17 @@ typedef struct clb__index {
  */
 clb_status clb__index_decode(const char *text, size_t length,
                              clb__index *index);
+
+/*
+ * Makes the text of an index; puts entries in the order of their names.
+ *   total  bytes of all tensors; NULL: not said
+ *   text   to be freed, also after a failure
+ * CLB_INVALID_ARGUMENT  longer than is allowed
+ * CLB_OUT_OF_MEMORY
+ */
+clb_status clb__index_encode(clb__index_entry *entries, size_t count,
+                             const uint64_t *total, char **text,
+                             size_t *length);
 void clb__index_free(clb__index *index);
 
 #endif

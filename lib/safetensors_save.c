@@ -11,6 +11,7 @@
 #include "checked.h"
 #include "error.h"
 #include "options.h"
+#include "safetensors_keep.h"
 #include "safetensors_plan.h"
 #include "safetensors_shards.h"
 #include "savefile.h"
@@ -151,7 +152,9 @@ typedef struct job {
   const clb__shard_set *set;
   transfer t;
   bool durable;
-  bool withdrawn;       /* an old index was removed */
+  clb__kept kept;       /* whether an old set was */
+  bool withdrawn;       /* the old index was removed */
+  clb__old_set old;
   clb__savefile *files; /* the index's, if any, then the shards' */
   size_t made, done;    /* of files; done: committed */
   clb__savefile *now;   /* what is written */
@@ -183,6 +186,8 @@ static clb_status create_files(job *j) {
     return clb__fail(CLB_OUT_OF_MEMORY, "no memory for %zu files", set->count);
   if (set->index_path != NULL)
     status = create_file(j, set->index_path, set->index_length);
+  if (set->index_path != NULL && status == CLB_OK)
+    clb__savefile_tidy(&j->files[0]);
   for (size_t s = 0; s < set->count && status == CLB_OK; s++) {
     const clb__shard *shard = &set->shards[s];
     uint64_t size = UINT64_MAX; /* refused, as too large a sum is */
@@ -221,22 +226,30 @@ static clb_status write_files(job *j) {
   return status;
 }
 
-/* An index must never name old and new shards together: where names of shards
- * are those of old ones, the old index goes before the first is replaced. */
-static clb_status withdraw_index(job *j) {
+/* An index must never name old and new shards together.  Where shards replace
+ * those that the old index names, it is made to name other names of the old
+ * files; if that cannot be, it goes before the first is replaced. */
+static clb_status spare_old_set(job *j) {
   bool overwrites = false;
+  clb_status status;
 
+  if (j->set->index_path == NULL)
+    return CLB_OK;
+  j->kept = clb__old_set_keep(j->set, &j->files[0], j->durable, &j->old);
   for (size_t i = 1; i < j->made; i++)
     overwrites = overwrites || j->files[i].replaces;
-  if (j->set->index_path == NULL || !j->files[0].replaces || !overwrites)
+  if (j->kept != CLB__NOT_KEPT || !overwrites)
     return CLB_OK;
   j->withdrawn = true;
-  return clb__savefile_withdraw(&j->files[0], j->durable);
+  status = clb__savefile_withdraw(&j->files[0], j->durable);
+  if (status == CLB_OK)
+    clb__old_set_forget(j->set, &j->old);
+  return status;
 }
 
 static clb_status commit_files(job *j) {
   size_t shards = j->set->index_path == NULL ? 0 : 1;
-  clb_status status = withdraw_index(j);
+  clb_status status = spare_old_set(j);
 
   for (size_t i = shards; i < j->made && status == CLB_OK; i++) {
     j->done++;
@@ -244,12 +257,15 @@ static clb_status commit_files(job *j) {
   }
   if (status == CLB_OK && shards > 0) {
     j->done++;
-    return clb__savefile_commit(&j->files[0], j->durable);
+    status = clb__savefile_commit(&j->files[0], j->durable);
+    if (status == CLB_OK)
+      clb__old_set_forget(j->set, &j->old);
+    return status;
   }
   return status == CLB_OK || !j->withdrawn
              ? status
              : clb__fail_prefix(status, "%s is removed, as its shards are being "
-                                "replaced", j->files[0].given);
+                                "replaced", j->set->index_path);
 }
 
 /* Those that were not committed, or tried to be. */
@@ -261,6 +277,7 @@ static void discard_files(job *j) {
   if (shards > 0 && j->made > 0 && j->done < j->set->count + 1)
     clb__savefile_discard(&j->files[0]);
   free(j->files);
+  clb__old_set_free(&j->old);
 }
 
 static clb_status save_set(const char *path, const clb__shard_set *set,

@@ -1,10 +1,8 @@
 /*
  * safetensors_shards.c - the files of a save: one, or several and an index.
  *
- * Owns which tensor goes where, what the files are called and the text of the
- * index; each file's plan is as if it were saved alone.  Division, names and
- * text are those of huggingface_hub, whose index is written by Python's json
- * with an indent of two, sorted keys and ASCII alone.
+ * Owns which tensor goes where and what the files are called; each file's plan is as if it were saved alone.  Division and names
+ * are those of huggingface_hub.
  */
 #include "config.h"
 
@@ -12,11 +10,9 @@
 
 #include "checked.h"
 #include "error.h"
-#include "json_text.h"
 #include "safetensors_index.h"
 #include "utf8.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,91 +117,23 @@ static clb_status name_files(const char *path, clb__shard_set *set) {
 
 /* --- The index ------------------------------------------------------------ */
 
-typedef struct place {
-  const char *name;  /* of the tensor */
-  const char *shard; /* name of its file */
-} place;
-
-/* The order of the bytes is that of the characters, which Python sorts by. */
-static int compare_places(const void *a, const void *b) {
-  const place *x = a, *y = b;
-  return strcmp(x->name, y->name);
-}
-
-/* The character at text, which is UTF-8, and its bytes. */
-static uint32_t character(const char *text, size_t *bytes) {
-  const unsigned char *c = (const unsigned char *)text;
-  uint32_t value = c[0];
-
-  *bytes = value < 0x80 ? 1 : value < 0xe0 ? 2 : value < 0xf0 ? 3 : 4;
-  if (*bytes > 1)
-    value &= 0x7fu >> *bytes;
-  for (size_t i = 1; i < *bytes; i++)
-    value = value << 6 | (c[i] & 0x3fu);
-  return value;
-}
-
-static void put_string(FILE *out, const char *string) {
-  char escaped[CLB__JSON_ESCAPE_MAX];
-  size_t bytes;
-
-  (void)fputc('"', out);
-  for (; *string != '\0'; string += bytes) {
-    uint32_t value = character(string, &bytes);
-    if (value >= 0x10000)
-      (void)fprintf(out, "\\u%04x\\u%04x",
-                    0xd800 + (unsigned)((value - 0x10000) >> 10),
-                    0xdc00 + (unsigned)((value - 0x10000) & 0x3ff));
-    else if (value >= 0x7f)
-      (void)fprintf(out, "\\u%04x", (unsigned)value);
-    else
-      (void)fwrite(escaped, 1,
-                   clb__json_escape((unsigned char)value, escaped), out);
-  }
-  (void)fputc('"', out);
-}
-
-static void put_index(FILE *out, const place *places, size_t count,
-                      uint64_t total) {
-  (void)fprintf(out,
-                "{\n  \"metadata\": {\n    \"total_size\": %" PRIu64
-                "\n  },\n  \"weight_map\": {",
-                total);
-  for (size_t i = 0; i < count; i++) {
-    (void)fputs(i == 0 ? "\n    " : ",\n    ", out);
-    put_string(out, places[i].name);
-    (void)fputs(": ", out);
-    put_string(out, places[i].shard);
-  }
-  (void)fputs("\n  }\n}\n", out);
-}
-
 static clb_status write_index(clb__shard_set *set, size_t count) {
-  place *places = calloc(count, sizeof *places);
-  FILE *out = places == NULL ? NULL
-                             : open_memstream(&set->index, &set->index_length);
+  clb__index_entry *entries = calloc(count, sizeof *entries);
   size_t i = 0;
-  bool failed = out == NULL;
+  clb_status status;
 
-  if (out != NULL) {
-    for (size_t s = 0; s < set->count; s++)
-      for (size_t t = 0; t < set->shards[s].plan.count; t++)
-        places[i++] = (place){set->shards[s].plan.tensors[t].tensor->name,
-                              last_name(set->shards[s].path)};
-    qsort(places, count, sizeof *places, compare_places);
-    put_index(out, places, count, set->data_length);
-    failed = ferror(out) != 0;
-    failed = fclose(out) != 0 || failed;
-  }
-  free(places);
-  if (failed)
+  if (entries == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "no memory for an index of %zu tensors",
                      count);
-  if (set->index_length > CLB__INDEX_MAX)
-    return clb__fail(CLB_INVALID_ARGUMENT,
-                     "an index of %zu bytes, at most %zu are allowed",
-                     set->index_length, CLB__INDEX_MAX);
-  return CLB_OK;
+  for (size_t s = 0; s < set->count; s++)
+    for (size_t t = 0; t < set->shards[s].plan.count; t++)
+      entries[i++] =
+          (clb__index_entry){set->shards[s].plan.tensors[t].tensor->name,
+                             last_name(set->shards[s].path)};
+  status = clb__index_encode(entries, count, &set->data_length, &set->index,
+                             &set->index_length);
+  free(entries);
+  return status;
 }
 
 /* --- The whole ------------------------------------------------------------ */

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #define SUFFIX ".clbytes-tmp"
+#define OTHER "2" /* after a scratch file's name */
 #define WRITE_MAX ((size_t)1 << 30) /* some systems refuse more at once */
 
 #ifndef O_PATH
@@ -329,6 +330,59 @@ clb_status clb__savefile_withdraw(const clb__savefile *file, bool durable) {
                            "%s is removed, but its directory cannot be synced",
                            file->given);
   return CLB_OK;
+}
+
+/* A second scratch file, which the lock of the first guards too. */
+static char *second_scratch(const clb__savefile *file) {
+  size_t size = strlen(file->scratch) + sizeof OTHER;
+  char *name = malloc(size);
+
+  if (name != NULL)
+    (void)snprintf(name, size, "%s" OTHER, file->scratch);
+  return name;
+}
+
+void clb__savefile_tidy(const clb__savefile *file) {
+  char *name = second_scratch(file);
+
+  if (name != NULL)
+    (void)unlinkat(file->directory, name, 0);
+  free(name);
+}
+
+clb_status clb__savefile_interpose(const clb__savefile *file, const void *data,
+                                   size_t length, bool durable) {
+  char *name = second_scratch(file);
+  clb__savefile other = {.directory = -1, .fd = -1};
+  struct stat st;
+  int err = 0;
+
+  if (name == NULL)
+    return clb__fail(CLB_OUT_OF_MEMORY, "%s: no memory for a name",
+                     file->given);
+  (void)unlinkat(file->directory, name, 0);
+  other.fd = openat(file->directory, name,
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (other.fd < 0 || fstat(file->fd, &st) != 0 ||
+      fchmod(other.fd, st.st_mode & 07777) != 0)
+    err = errno;
+  if (err == 0)
+    err = clb__savefile_write(&other, data, length);
+  /* The names beside it that the contents may tell of, too. */
+  if (err == 0 && durable && (fsync(other.fd) != 0 || !sync_directory(file)))
+    err = errno;
+  if (other.fd >= 0 && close(other.fd) != 0 && err == 0)
+    err = errno;
+  if (err == 0 && (renameat(file->directory, name, file->directory,
+                            target_name(file)) != 0 ||
+                   (durable && !sync_directory(file))))
+    err = errno;
+  if (err != 0)
+    (void)unlinkat(file->directory, name, 0);
+  free(name);
+  return err == 0 ? CLB_OK
+                  : clb__fail_errno(CLB_IO_ERROR, err, "%s: cannot replace",
+                                    file->given);
 }
 
 static clb_status publish(clb__savefile *file, bool durable) {

@@ -48,6 +48,17 @@ clb_status clb__savefile_seal(clb__savefile *file, bool durable);
 clb_status clb__savefile_withdraw(const clb__savefile *file, bool durable);
 
 /*
+ * Gives other contents to the target of a sealed file, whole or not at all; the
+ * file stays to be committed.
+ * CLB_IO_ERROR, CLB_OUT_OF_MEMORY
+ */
+clb_status clb__savefile_interpose(const clb__savefile *file, const void *data,
+                                   size_t length, bool durable);
+
+/* Removes what a killed clb__savefile_interpose() left. */
+void clb__savefile_tidy(const clb__savefile *file);
+
+/*
  * Gives the file its name; durable as at creation.  Ends the savefile, whatever
  * it returns.  After a failure the old target is there, unless it was the
  * directory that could not be synced: then the new one is.

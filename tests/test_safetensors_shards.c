@@ -419,6 +419,15 @@ static int block_rename(uint64_t done, uint64_t total, void *user)
   return 0;
 }
 
+static void remove_block(const char *path)
+{
+  ck_assert_int_eq(chdir(path), 0);
+  ck_assert_int_eq(unlink("inside"), 0);
+  ck_assert_int_eq(chdir(".."), 0);
+  ck_assert_int_eq(rmdir(path), 0);
+}
+
+/* A file that the old index names has no second name as it is a directory. */
 START_TEST(failed_renames_leave_no_mixture)
 {
   static const char *const paths[] = {SHARD(1, 3), SHARD(2, 3)};
@@ -434,14 +443,49 @@ START_TEST(failed_renames_leave_no_mixture)
     options.user = (void *)paths[i];
     ck_status(clb_safetensors_save("m", model.tensors, 3, &options),
               CLB_IO_ERROR);
-    ck_message(INDEX " is removed");
     ck_message(paths[i]);
+    ck_message(INDEX " is removed");
     ck_assert_uint_eq(files_in("."), 3);
     ck_status(clb_safetensors_open(INDEX, &set), CLB_IO_ERROR);
-    ck_assert_int_eq(chdir(paths[i]), 0);
-    ck_assert_int_eq(unlink("inside"), 0);
-    ck_assert_int_eq(chdir(".."), 0);
-    ck_assert_int_eq(rmdir(paths[i]), 0);
+    remove_block(paths[i]);
+    model_give_back(&model);
+    ck_ok(save_sizes("m", "444", 6, 4));
+    ck_assert_uint_eq(files_in("."), 4);
+    ck_assert_int_eq(saved_set(INDEX, 3), 6);
+  }
+}
+END_TEST
+
+/* The first shard is replaced, the second, which is not the old set's, cannot
+ * be. */
+START_TEST(old_sets_stay_while_their_shards_are_replaced)
+{
+  static const char text[] = "{\"weight_map\":{\"a\":\"" SHARD(1, 3)
+                             "\",\"c\":\"" SHARD(3, 3) "\"}}";
+
+  for (int durable = 0; durable < 2; durable++) {
+    clb_save_options options = CLB_SAVE_OPTIONS_INIT;
+    struct model model = make_model("444", 1);
+
+    ck_ok(save_sizes("m", "444", 5, 4));
+    file_write(INDEX, text, sizeof text - 1);
+    ck_assert_int_eq(chmod(INDEX, 0640), 0);
+    options.max_shard_size = 4;
+    options.durable = durable;
+    options.progress = block_rename;
+    options.user = (void *)(uintptr_t)SHARD(2, 3);
+    ck_status(clb_safetensors_save("m", model.tensors, 3, &options),
+              CLB_IO_ERROR);
+    ck_message(SHARD(2, 3));
+    ck_assert_int_eq(saved_set(INDEX, 2), 5);
+    ck_assert_uint_eq(file_mode(INDEX), 0640);
+    ck_assert_int_eq(saved_set(SHARD(1, 3), 1), 1);
+    ck_assert_uint_eq(files_in("."), 6);
+    remove_block(SHARD(2, 3));
+    ck_ok(save_sizes("m", "444", 6, 4));
+    ck_assert_uint_eq(files_in("."), 4);
+    ck_assert_int_eq(saved_set(INDEX, 3), 6);
+    ck_assert_int_eq(unlink(INDEX), 0);
     model_give_back(&model);
   }
 }
@@ -481,6 +525,31 @@ START_TEST(killed_saves_leave_the_old_set_and_are_cleaned_up_after)
 }
 END_TEST
 
+START_TEST(saves_killed_at_any_time_leave_a_set)
+{
+  enum { KILLS = 100 };
+
+  ck_ok(save_sizes("m", "444", 200, 4));
+  for (int i = 0; i < KILLS; i++) {
+    pid_t child = fork();
+    int status;
+
+    if (child == 0)
+      for (int value = 1;; value = value % 199 + 1)
+        if (save_sizes("m", "444", value, 4) != CLB_OK)
+          _exit(1);
+    usleep((useconds_t)(137 * i % 4001));
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status));
+    ck_assert_int_gt(saved_set(INDEX, 3), 0);
+  }
+  ck_ok(save_sizes("m", "444", 200, 4));
+  ck_assert_uint_eq(files_in("."), 4);
+  ck_assert_int_eq(saved_set(INDEX, 3), 200);
+}
+END_TEST
+
 START_TEST(readers_never_see_shards_of_two_saves)
 {
   enum { SAVES = 300 };
@@ -500,7 +569,8 @@ START_TEST(readers_never_see_shards_of_two_saves)
     clb_status got = clb_safetensors_open(INDEX, &set);
 
     if (got != CLB_OK) {
-      ck_status(got, CLB_IO_ERROR); /* between two sets there is none */
+      ck_status(got, CLB_IO_ERROR);
+      ck_message("again and again");
       continue;
     }
     opened++;
@@ -756,6 +826,8 @@ int main(void)
   tcase_add_test(trust, sets_are_replaced_and_open_ones_stay);
   tcase_add_test(trust, failed_writes_leave_the_old_set);
   tcase_add_test(trust, failed_renames_leave_no_mixture);
+  tcase_add_test(trust, old_sets_stay_while_their_shards_are_replaced);
+  tcase_add_test(trust, saves_killed_at_any_time_leave_a_set);
   tcase_add_test(trust, killed_saves_leave_the_old_set_and_are_cleaned_up_after);
   tcase_add_test(trust, readers_never_see_shards_of_two_saves);
   tcase_add_test(trust, processes_that_save_at_once_leave_one_set);
