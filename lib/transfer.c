@@ -399,6 +399,7 @@ static bool goes_straight(const getting *get) {
   const clb__source_ops *ops = get->port->source->ops;
 
   return get->target->lost != NULL && get->plan->kind != CLB_PLAN_GATHER &&
+         get->plan->kind != CLB_PLAN_MAP &&
          ops->reaches != NULL &&
          ops->reaches(get->port, get->target->memory,
                       get->plan->end - get->plan->start);

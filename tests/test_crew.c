@@ -246,7 +246,7 @@ static const size_t shape[2] = {COLUMNS, ROWS};
 static const ptrdiff_t strides[2] = {4, COLUMNS * 4};
 static const clb_layout transposed = {2, shape, strides, 4, 0};
 
-static void read_with(unsigned copy_threads, unsigned plans)
+static void read_with(unsigned copy_threads, unsigned plans, int streams)
 {
   const size_t size = (size_t)ROWS * COLUMNS * 4;
   unsigned char *contents = fixture_bytes(size, 1);
@@ -259,7 +259,8 @@ static void read_with(unsigned copy_threads, unsigned plans)
   options.plans = plans;
   fixture_options(&options);
   bytes = fixture_handle(buffer, &transposed);
-  expect_stream(bytes, expected, size);
+  if (streams)
+    expect_stream(bytes, expected, size);
   expect_copy_into(bytes, expected, size);
   clb_bytes_release(bytes);
   ck_cl(clReleaseMemObject(buffer));
@@ -271,11 +272,25 @@ START_TEST(one_copy_thread_starts_no_thread)
 {
   size_t before;
 
-  read_with(1, CLB_PLAN_GATHER); /* the driver's own are there then */
+  read_with(1, CLB_PLAN_GATHER, 1); /* the driver's own are there then */
   before = threads_of_the_process();
-  read_with(1, CLB_PLAN_GATHER);
+  read_with(1, CLB_PLAN_GATHER, 1);
   ck_assert_uint_eq(threads_of_the_process(), before);
-  read_with(0, CLB_PLAN_GATHER);
+  read_with(0, CLB_PLAN_GATHER, 1);
+  ck_assert_uint_eq(threads_of_the_process(), before + clb__crew_size() - 1);
+}
+END_TEST
+
+/* Also where a processor could read straight into the memory. */
+START_TEST(several_threads_copy_out_of_a_mapping)
+{
+  size_t before;
+
+  read_with(1, 0, 0);
+  if (fixture_stats().maps == 0)
+    FIXTURE_SKIP("this device does not map in place");
+  before = threads_of_the_process();
+  read_with(0, 0, 0);
   ck_assert_uint_eq(threads_of_the_process(), before + clb__crew_size() - 1);
 }
 END_TEST
@@ -286,10 +301,10 @@ START_TEST(any_number_of_copy_threads_is_fine)
 {
   static const unsigned plans[] = {CLB_PLAN_GATHER, 0};
 
-  read_with(2, plans[_i]);
-  read_with(1u << 30, plans[_i]);
-  read_with(1u << 31, plans[_i]);
-  read_with(UINT32_MAX, plans[_i]);
+  read_with(2, plans[_i], 1);
+  read_with(1u << 30, plans[_i], 1);
+  read_with(1u << 31, plans[_i], 1);
+  read_with(UINT32_MAX, plans[_i], 1);
 }
 END_TEST
 
@@ -309,6 +324,7 @@ int main(void)
   tcase_add_test(crew, the_last_to_leave_ends_all_threads);
   tcase_add_test(crew, a_copy_is_exactly_its_bytes);
   tcase_add_test(device, one_copy_thread_starts_no_thread);
+  tcase_add_test(device, several_threads_copy_out_of_a_mapping);
   tcase_add_loop_test(device, any_number_of_copy_threads_is_fine, 0, 2);
   return fixture_main(suite, FIXTURE_DEVICE);
 }
