@@ -47,18 +47,18 @@ static int refuse(decoder *d, clb_status status, const char *what) {
   size_t at = yajl_get_bytes_consumed(d->in.json);
 
   if (d->name == NULL)
-    d->in.status = clb__fail(status, "%s, before byte %zu of the header", what,
-                          at);
+    d->in.status =
+        clb__fail(status, "%s, before byte %zu of the header", what, at);
   else if (d->place == METADATA)
     d->in.status = clb__fail(status,
-                          "metadata \"%.100s\": %s, before byte %zu of the "
-                          "header",
-                          d->name, what, at);
+                             "metadata \"%.100s\": %s, before byte %zu of the "
+                             "header",
+                             d->name, what, at);
   else
     d->in.status = clb__fail(status,
-                          "tensor \"%.100s\": %s, before byte %zu of the "
-                          "header",
-                          d->name, what, at);
+                             "tensor \"%.100s\": %s, before byte %zu of the "
+                             "header",
+                             d->name, what, at);
   return 0;
 }
 
