@@ -133,7 +133,8 @@ static int on_key(void *context, const unsigned char *string, size_t length) {
   if (d->place == MAP)
     return (d->name = keep_string(d, text, length)) != NULL;
   if (d->place == TOP)
-    d->map_key = length == strlen(MAP_KEY) && memcmp(text, MAP_KEY, length) == 0;
+    d->map_key =
+        length == strlen(MAP_KEY) && memcmp(text, MAP_KEY, length) == 0;
   return 1;
 }
 

@@ -83,14 +83,14 @@ typedef struct clb_save_options {
  * when all are whole they are renamed, then the index: an index never names a
  * file that is not whole, nor files of two saves.  Whatever fails or is killed,
  * the index that is there opens the old set or the new one.  Where shards
- * replace those that the old index names, the old files get second names,
- * such as "dir/.model-00001-of-00003.safetensors.clbytes-old", and the old
- * index is made to name those, before the first rename; they are removed at the end, or, after a
- * failure or a kill in between, by the next save of as many shards.  Where
- * there are no second names (a file system without hard links, a path that is
- * a symbolic link) the old index is removed before the first rename instead,
- * and until the new one is there the set has none.  Saves of one path wait for
- * each other.  A save holds two descriptors for each shard.
+ * replace those that the old index names, the old files get second names, such
+ * as "dir/.model-00001-of-00003.safetensors.clbytes-old", and the old index is
+ * made to name those, before the first rename; they are removed at the end, or,
+ * after a failure or a kill in between, by the next save of as many shards.
+ * Where there are no second names (a file system without hard links, a path
+ * that is a symbolic link) the old index is removed before the first rename
+ * instead, and until the new one is there the set has none.  Saves of one path
+ * wait for each other.  A save holds two descriptors for each shard.
  */
 
 /*
