@@ -10,17 +10,11 @@
 
 #include "checked.h"
 #include "error.h"
-#include "json_memory.h"
-#include "json_text.h"
+#include "json_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <yajl/yajl_parse.h>
-
-/* Nested values, as many as the format's own reader takes. */
-#define DEPTH_MAX 127
 
 typedef enum place {
   BEFORE, TOP, METADATA, ENTRY, SHAPE, OFFSETS, IGNORED
@@ -33,13 +27,10 @@ enum {
 
 typedef struct decoder {
   clb__header *header;
-  clb__json_memory memory;
-  yajl_handle json;
-  clb_status status; /* of the first refusal */
+  clb__json_reader in;
   place place;
   unsigned depth;       /* of what is ignored */
   bool metadata_seen;
-  size_t end;           /* of the whole object; 0: not yet */
   const char *name;     /* of the tensor or pair that is being read, or NULL */
   unsigned key, seen;   /* of the entry */
   clb__entry entry;
@@ -53,27 +44,26 @@ static const size_t no_extents[1];
 /* --- Refusing: 0 is what stops yajl --------------------------------------- */
 
 static int refuse(decoder *d, clb_status status, const char *what) {
-  size_t at = yajl_get_bytes_consumed(d->json);
+  size_t at = yajl_get_bytes_consumed(d->in.json);
 
   if (d->name == NULL)
-    d->status = clb__fail(status, "%s, before byte %zu of the header", what,
-                          at);
+    d->in.status =
+        clb__fail(status, "%s, before byte %zu of the header", what, at);
   else if (d->place == METADATA)
-    d->status = clb__fail(status,
-                          "metadata \"%.100s\": %s, before byte %zu of the "
-                          "header",
-                          d->name, what, at);
+    d->in.status = clb__fail(status,
+                             "metadata \"%.100s\": %s, before byte %zu of the "
+                             "header",
+                             d->name, what, at);
   else
-    d->status = clb__fail(status,
-                          "tensor \"%.100s\": %s, before byte %zu of the "
-                          "header",
-                          d->name, what, at);
+    d->in.status = clb__fail(status,
+                             "tensor \"%.100s\": %s, before byte %zu of the "
+                             "header",
+                             d->name, what, at);
   return 0;
 }
 
 static int no_memory(decoder *d) {
-  d->status = clb__fail(CLB_OUT_OF_MEMORY, "no memory for the header");
-  return 0;
+  return clb__json_no_memory(&d->in);
 }
 
 static int unknown_dtype(decoder *d, const char *text, size_t length) {
@@ -246,7 +236,7 @@ static bool ignored(const decoder *d) {
 
 static int start_ignored(decoder *d) {
   /* Around what is ignored are two objects: the header and the entry. */
-  if (d->depth == DEPTH_MAX - 2)
+  if (d->depth == CLB__JSON_DEPTH_MAX - 2)
     return refuse(d, CLB_FORMAT_ERROR, "nested too deeply");
   d->place = IGNORED;
   d->depth++;
@@ -360,7 +350,7 @@ static int on_end_map(void *context) {
   if (d->place == ENTRY)
     return end_entry(d);
   if (d->place == TOP)
-    d->end = yajl_get_bytes_consumed(d->json);
+    d->in.end = yajl_get_bytes_consumed(d->in.json);
   d->place = TOP;
   d->name = NULL;
   return 1;
@@ -400,56 +390,9 @@ static const yajl_callbacks callbacks = {
 
 /* --- The whole ------------------------------------------------------------ */
 
-static clb_status json_error(decoder *d, const char *text, size_t length,
-                             size_t at) {
-  unsigned char *error =
-      yajl_get_error(d->json, 0, (const unsigned char *)text, length);
-  int shown = error == NULL ? 0 : (int)strcspn((char *)error, "\n");
-
-  return clb__fail(CLB_FORMAT_ERROR, "%.*s, before byte %zu of the header",
-                   shown, (char *)error, at);
-}
-
-/* In a function of its own: after longjmp() only d is looked at. */
-static clb_status parse(decoder *d, const char *text, size_t length) {
-  yajl_alloc_funcs funcs = clb__json_memory_funcs(&d->memory);
-  yajl_status status;
-  size_t at;
-
-  if (setjmp(d->memory.failed) != 0) {
-    (void)no_memory(d);
-    return d->status;
-  }
-  d->json = yajl_alloc(&callbacks, &funcs, d);
-  status = yajl_parse(d->json, (const unsigned char *)text, length);
-  at = yajl_get_bytes_consumed(d->json);
-  if (status == yajl_status_ok)
-    status = yajl_complete_parse(d->json);
-  if (status == yajl_status_error)
-    return json_error(d, text, length, at);
-  /* yajl does not see a token that the end of the text cuts off. */
-  for (size_t i = d->end; i < length && d->status == CLB_OK; i++)
-    if (strchr(" \t\n\r", text[i]) == NULL || text[i] == '\0')
-      d->status = clb__fail(CLB_FORMAT_ERROR,
-                            "something after the object, at byte %zu of the "
-                            "header", i);
-  return d->status;
-}
-
 clb_status clb__header_decode(const char *text, size_t length,
                               clb__header *header) {
-  decoder d = {.header = header, .status = CLB_OK, .place = BEFORE};
-  size_t at;
-  const char *problem;
-  clb_status status;
+  decoder d = {.header = header, .in = {.what = "header"}, .place = BEFORE};
 
-  if (length == 0 || text[0] != '{')
-    return clb__fail(CLB_FORMAT_ERROR, "the header does not begin with {");
-  problem = clb__json_text_problem(text, length, &at);
-  if (problem != NULL)
-    return clb__fail(CLB_FORMAT_ERROR, "%s, at byte %zu of the header", problem,
-                     at);
-  status = parse(&d, text, length);
-  clb__json_memory_free(&d.memory);
-  return status;
+  return clb__json_read(&d.in, &callbacks, &d, text, length);
 }

@@ -92,7 +92,7 @@ static clb_status check_cover(const clb__header *header,
   return CLB_OK;
 }
 
-static clb_status index_names(clb__header *header) {
+clb_status clb__header_index(clb__header *header) {
   header->by_name = calloc(header->count + 1, sizeof *header->by_name);
   if (header->by_name == NULL)
     return clb__fail(CLB_OUT_OF_MEMORY, "no memory for %zu names",
@@ -136,7 +136,7 @@ clb_status clb__header_check(clb__header *header, uint64_t data_length) {
   if (header->count > 0)
     qsort(header->entries, header->count, sizeof *header->entries,
           compare_data);
-  status = index_names(header);
+  status = clb__header_index(header);
   if (status == CLB_OK)
     status = check_cover(header, data_length);
   if (status == CLB_OK)

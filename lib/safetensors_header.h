@@ -47,6 +47,10 @@ clb_status clb__header_decode(const char *text, size_t length,
  */
 clb_status clb__header_check(clb__header *header, uint64_t data_length);
 
+/* Makes by_name alone, of names that differ.
+ * CLB_FORMAT_ERROR, CLB_OUT_OF_MEMORY */
+clb_status clb__header_index(clb__header *header);
+
 /* NULL: none. */
 const clb__entry *clb__header_find(const clb__header *header,
                                    const char *name);

@@ -214,6 +214,20 @@ clb_status clb__file_plan_make(const clb_tensor *tensors, size_t count,
   return status;
 }
 
+clb_status clb__tensors_check(const clb_tensor *tensors, size_t count,
+                              const clb_save_options *options,
+                              uint64_t *data_length) {
+  clb__file_plan plan = {.count = 0};
+  clb_status status =
+      check_metadata(options->metadata, options->metadata_count);
+
+  if (status == CLB_OK)
+    status = plan_tensors(tensors, count, &plan);
+  *data_length = plan.data_length;
+  clb__file_plan_free(&plan);
+  return status;
+}
+
 void clb__file_plan_free(clb__file_plan *plan) {
   free(plan->tensors);
   free(plan->head);

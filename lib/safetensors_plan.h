@@ -36,6 +36,11 @@ typedef struct clb__file_plan {
 clb_status clb__file_plan_make(const clb_tensor *tensors, size_t count,
                                const clb_save_options *options,
                                clb__file_plan *plan);
+
+/* The same checks alone; *data_length: of all tensors. */
+clb_status clb__tensors_check(const clb_tensor *tensors, size_t count,
+                              const clb_save_options *options,
+                              uint64_t *data_length);
 void clb__file_plan_free(clb__file_plan *plan);
 
 #endif

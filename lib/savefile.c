@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #define SUFFIX ".clbytes-tmp"
+#define OTHER "2" /* after a scratch file's name */
 #define WRITE_MAX ((size_t)1 << 30) /* some systems refuse more at once */
 
 #ifndef O_PATH
@@ -260,7 +261,7 @@ static clb_status create(clb__savefile *file, uint64_t size, bool durable) {
 
 clb_status clb__savefile_create(const char *path, uint64_t size, bool durable,
                                 clb__savefile *out) {
-  clb__savefile file = {path, NULL, NULL, -1, -1};
+  clb__savefile file = {.given = path, .directory = -1, .fd = -1};
   clb_status status = check_path(path);
 
   if (status == CLB_OK)
@@ -299,19 +300,97 @@ static int close_duplicate(int fd) {
 
 /* A sync that failed is never tried again: the kernel may have dropped the
  * pages and would report success. */
-static clb_status publish(const clb__savefile *file, bool durable) {
-  bool exists;
+clb_status clb__savefile_seal(clb__savefile *file, bool durable) {
   mode_t mode;
-  clb_status status = look_at_target(file, &exists, &mode);
+  clb_status status = look_at_target(file, &file->replaces, &mode);
 
   if (status != CLB_OK)
     return status;
-  if (exists && fchmod(file->fd, mode) != 0)
+  if (file->replaces && fchmod(file->fd, mode) != 0)
     return clb__fail_errno(CLB_IO_ERROR, errno, "%s: cannot set its mode",
                            file->given);
   if ((durable && fsync(file->fd) != 0) || close_duplicate(file->fd) != 0)
     return clb__fail_errno(CLB_IO_ERROR, errno, "%s: cannot write",
                            file->given);
+  file->sealed = true;
+  return CLB_OK;
+}
+
+/* EINVAL: a file system whose directories need no sync. */
+static bool sync_directory(const clb__savefile *file) {
+  return fsync(file->directory) == 0 || errno == EINVAL;
+}
+
+clb_status clb__savefile_withdraw(const clb__savefile *file, bool durable) {
+  if (unlinkat(file->directory, target_name(file), 0) != 0 && errno != ENOENT)
+    return clb__fail_errno(CLB_IO_ERROR, errno, "%s: cannot remove",
+                           file->given);
+  if (durable && !sync_directory(file))
+    return clb__fail_errno(CLB_IO_ERROR, errno,
+                           "%s is removed, but its directory cannot be synced",
+                           file->given);
+  return CLB_OK;
+}
+
+/* A second scratch file, which the lock of the first guards too. */
+static char *second_scratch(const clb__savefile *file) {
+  size_t size = strlen(file->scratch) + sizeof OTHER;
+  char *name = malloc(size);
+
+  if (name != NULL)
+    (void)snprintf(name, size, "%s" OTHER, file->scratch);
+  return name;
+}
+
+void clb__savefile_tidy(const clb__savefile *file) {
+  char *name = second_scratch(file);
+
+  if (name != NULL)
+    (void)unlinkat(file->directory, name, 0);
+  free(name);
+}
+
+clb_status clb__savefile_interpose(const clb__savefile *file, const void *data,
+                                   size_t length, bool durable) {
+  char *name = second_scratch(file);
+  clb__savefile other = {.directory = -1, .fd = -1};
+  struct stat st;
+  int err = 0;
+
+  if (name == NULL)
+    return clb__fail(CLB_OUT_OF_MEMORY, "%s: no memory for a name",
+                     file->given);
+  (void)unlinkat(file->directory, name, 0);
+  other.fd = openat(file->directory, name,
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (other.fd < 0 || fstat(file->fd, &st) != 0 ||
+      fchmod(other.fd, st.st_mode & 07777) != 0)
+    err = errno;
+  if (err == 0)
+    err = clb__savefile_write(&other, data, length);
+  /* The names beside it that the contents may tell of, too. */
+  if (err == 0 && durable && (fsync(other.fd) != 0 || !sync_directory(file)))
+    err = errno;
+  if (other.fd >= 0 && close(other.fd) != 0 && err == 0)
+    err = errno;
+  if (err == 0 && (renameat(file->directory, name, file->directory,
+                            target_name(file)) != 0 ||
+                   (durable && !sync_directory(file))))
+    err = errno;
+  if (err != 0)
+    (void)unlinkat(file->directory, name, 0);
+  free(name);
+  return err == 0 ? CLB_OK
+                  : clb__fail_errno(CLB_IO_ERROR, err, "%s: cannot replace",
+                                    file->given);
+}
+
+static clb_status publish(clb__savefile *file, bool durable) {
+  clb_status status =
+      file->sealed ? CLB_OK : clb__savefile_seal(file, durable);
+
+  if (status != CLB_OK)
+    return status;
   /* If somebody removed it, its name may be another saver's by now. */
   if (still_named(file, file->fd) != 1)
     return clb__fail(CLB_IO_ERROR, "%s: its scratch file %s was removed",
@@ -330,8 +409,7 @@ clb_status clb__savefile_commit(clb__savefile *file, bool durable) {
     clb__savefile_discard(file);
     return status;
   }
-  /* EINVAL: a file system whose directories need no sync. */
-  if (durable && fsync(file->directory) != 0 && errno != EINVAL)
+  if (durable && !sync_directory(file))
     status = clb__fail_errno(CLB_IO_ERROR, errno,
                              "%s is written, but its directory cannot be "
                              "synced", file->given);

@@ -14,6 +14,8 @@ typedef struct clb__savefile {
   char *path;        /* of the target: symbolic links resolved */
   char *scratch;     /* the scratch file's name in the directory */
   int directory, fd;
+  bool sealed;
+  bool replaces; /* once it is sealed: there is a target */
 } clb__savefile;
 
 /*
@@ -30,6 +32,31 @@ clb_status clb__savefile_create(const char *path, uint64_t size, bool durable,
 
 /* Appends.  0, or errno: what the caller does with it may be far from here. */
 int clb__savefile_write(clb__savefile *file, const void *data, size_t length);
+
+/*
+ * Does all of commit that comes before the rename, so that of several files
+ * each is whole before the first takes its name.  It stays to be committed or
+ * discarded.
+ * CLB_IO_ERROR, CLB_INVALID_ARGUMENT (the target is no regular file any more)
+ */
+clb_status clb__savefile_seal(clb__savefile *file, bool durable);
+
+/*
+ * Removes the target of a sealed file, which it will replace.
+ * CLB_IO_ERROR
+ */
+clb_status clb__savefile_withdraw(const clb__savefile *file, bool durable);
+
+/*
+ * Gives other contents to the target of a sealed file, whole or not at all; the
+ * file stays to be committed.
+ * CLB_IO_ERROR, CLB_OUT_OF_MEMORY
+ */
+clb_status clb__savefile_interpose(const clb__savefile *file, const void *data,
+                                   size_t length, bool durable);
+
+/* Removes what a killed clb__savefile_interpose() left. */
+void clb__savefile_tidy(const clb__savefile *file);
 
 /*
  * Gives the file its name; durable as at creation.  Ends the savefile, whatever

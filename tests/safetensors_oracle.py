@@ -7,10 +7,12 @@ with numpy from the pattern and the layout alone; files that clbytes writes must
 be those that the package writes, byte for byte, where it can write them.
 """
 
+import json
 import os
 import random
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import safetensors
@@ -206,6 +208,22 @@ def python_file(tensors, metadata):
     return bytes(safetensors.serialize(specs, metadata or None))
 
 
+def divided(sizes, most):
+    """Names shard by shard, as huggingface_hub divides: an oversized one is
+    closed at once, the one that is being filled when the next does not fit."""
+    shards, filling, filled = [], [], 0
+    for name, size in sizes:
+        if size > most:
+            shards.append([name])
+        elif filled + size > most:
+            shards.append(filling)
+            filling, filled = [name], size
+        else:
+            filling.append(name)
+            filled += size
+    return shards + [filling] if filling else shards
+
+
 class Checks:
     def __init__(self, program, directory):
         self.program = program
@@ -285,6 +303,50 @@ class Checks:
         with open(self.path("again"), "rb") as file:
             self.equal(what + ": saved again", file.read(), expected)
 
+    def shards(self, what, tensors, metadata, size):
+        """A set: its index as Python's json writes it, each shard as the
+        package writes it alone, all of it as one by us.  The tensors come in
+        the order of the file that they are from."""
+        folder = tempfile.mkdtemp(dir=self.directory)
+        whole = os.path.join(folder, "whole")
+        with open(whole, "wb") as file:
+            file.write(python_file(tensors, metadata))
+        self.run("--shards", str(size), whole,
+                 os.path.join(folder, "m.safetensors"))
+        order = [bytes.fromhex(line.split()[0].strip("-")).decode()
+                 for line in self.run("--list", whole).splitlines()
+                 if not line.startswith("@")]
+        of = {t.name: t for t in tensors}
+        places = divided([(n, len(of[n].logical)) for n in order], size)
+        number = len(places)
+        self.equal(what + ": several", number > 1, True)
+        names = ["m-%05d-of-%05d.safetensors" % (i + 1, number)
+                 for i in range(number)]
+        index = {
+            "metadata": {"total_size": sum(len(t.logical) for t in tensors)},
+            "weight_map": {n: name for name, inside in zip(names, places)
+                           for n in inside}}
+        path = os.path.join(folder, "m.safetensors.index.json")
+        with open(path, encoding="ascii") as file:
+            self.equal(what + ": index", file.read(),
+                       json.dumps(index, indent=2, sort_keys=True) + "\n")
+        self.equal(what + ": files", sorted(os.listdir(folder)),
+                   sorted(names + ["whole", os.path.basename(path)]))
+        for name, inside in zip(names, places):
+            shard = [of[n] for n in inside]
+            self.read_by_python(what, os.path.join(folder, name), shard,
+                                metadata)
+            with open(os.path.join(folder, name), "rb") as file:
+                self.equal(what + ": shard", file.read(),
+                           python_file(shard, metadata))
+        self.read_by_us(what, path, tensors, metadata)
+        # As Python writes it without an indent, in another order.
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"weight_map": index["weight_map"], "metadata": {
+                "total_size": 1.5, "nested": [{}, None]}}, file,
+                ensure_ascii=False)
+        self.read_by_us(what + " of python", path, tensors, metadata)
+
     def numpy_files(self):
         """Files of the package's own numpy writer, arrays and all."""
         arrays = {
@@ -331,6 +393,10 @@ def main():
         metadata = {"round": str(i)} if i % 2 else {}
         checks.model("random %d" % i, random_model(rng), metadata)
     checks.numpy_files()
+    known = [t for t in fixed_model(rng) if SPEC[t.dtype] is not None]
+    for size in (1, 40, 200):
+        checks.shards("shards of %d" % size, known, {"format": "pt"}, size)
+        checks.shards("named %d" % size, names_model(rng), {}, size // 4 + 1)
     print("%d comparisons agree" % checks.passed)
 
 

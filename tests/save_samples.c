@@ -4,6 +4,7 @@
  *
  *   save_samples --save OUT < TABLE   saves what the table says
  *   save_samples --again IN OUT       opens IN and saves all of it as OUT
+ *   save_samples --shards SIZE IN OUT  the same, in shards of SIZE bytes
  *   save_samples --list IN            prints each tensor and its contents
  *
  * A line of the table is a pair of metadata, "@ KEY VALUE", or a tensor:
@@ -259,7 +260,7 @@ static int save_table(const char *out)
 
 /* --- Opening -------------------------------------------------------------- */
 
-static int save_again(const char *in, const char *out)
+static int save_again(const char *in, const char *out, uint64_t shard_size)
 {
   clb_save_options options = CLB_SAVE_OPTIONS_INIT;
   clb_safetensors *file;
@@ -275,6 +276,7 @@ static int save_again(const char *in, const char *out)
     NEED(clb_safetensors_metadata_at(file, i, &pairs[i]));
   options.metadata = pairs;
   options.metadata_count = pair_count;
+  options.max_shard_size = shard_size;
   NEED(clb_safetensors_save(out, tensors, tensor_count, &options));
   clb_safetensors_close(file);
   return 0;
@@ -328,7 +330,9 @@ int main(int argc, char **argv)
   if (argc == 3 && strcmp(argv[1], "--save") == 0)
     return save_table(argv[2]);
   if (argc == 4 && strcmp(argv[1], "--again") == 0)
-    return save_again(argv[2], argv[3]);
+    return save_again(argv[2], argv[3], 0);
+  if (argc == 5 && strcmp(argv[1], "--shards") == 0)
+    return save_again(argv[3], argv[4], strtoull(argv[2], NULL, 10));
   if (argc == 3 && strcmp(argv[1], "--list") == 0)
     return list(argv[2]);
   stop("see the first lines of its source");

@@ -459,6 +459,28 @@ run 0 'copy --json' copy -d "$platform" --json -q "$good" "$copy"
 says out '"staging_peak": '
 json 'd["tensors"] == 4 and d["bytes"] == 29 and d["upload"]["seconds"] >= 0'
 json 'd["save"]["gigabytes_per_second"] >= 0 and "host_memory_grown" in d["save"]'
+shards=$work/shards
+mkdir "$shards"
+run 0 'copy --shard-size' copy -d "$platform" -q --shard-size 16 "$good" \
+  "$shards/m.safetensors"
+index=$shards/m.safetensors.index.json
+run 0 'the set is the same' verify "$good" "$index"
+says out 'equal: 4 tensors, 29 bytes'
+lacks out 'note:'
+run 0 'inspect of a set' inspect "$index"
+says out 'total: 4 tensors, 29 bytes'
+run 0 'inspect --json of a set' inspect --json "$index"
+json 'len(d["tensors"]) == 4 and d["tensors"][0]["offset"] is None'
+json 'd["metadata"] == {"format": "pt", "by": "hand"}'
+run 0 'copy of a set' copy -d "$platform" -q --shard-size 29 "$index" "$copy"
+checks=$((checks + 1))
+cmp -s "$good" "$copy" || run 0 'the set as one file' verify "$good" "$copy"
+run 2 'copy --shard-size 0' copy --shard-size 0 "$good" "$copy"
+says err "--shard-size: '0'"
+rm -f "$shards"/m-00002-*
+run 3 'a set that lacks a shard' inspect "$index"
+says err 'm-00002-of-0000'
+rm -rf "$shards"
 run 0 'copy --durable' copy -d "$platform" --durable "$good" "$copy"
 if strace -o /dev/null true 2>/dev/null; then
   checks=$((checks + 1))

@@ -30,7 +30,8 @@ enum {
   TAKES_SECONDS = 1024,
   TAKES_LINEAR = 2048,
   TAKES_PLOT = 4096,
-  TAKES_PLANS = 8192
+  TAKES_PLANS = 8192,
+  TAKES_SHARD = 16384
 };
 
 struct command {
@@ -49,8 +50,8 @@ static const struct command commands[] = {
     {"inspect", "FILE", 1, TAKES_JSON, tool_cmd_inspect,
      "list the tensors and metadata of a safetensors file"},
     {"copy", "IN OUT", 2,
-     TAKES_DEVICE | TAKES_STAGING | TAKES_CHUNK | TAKES_DURABLE | TAKES_QUIET |
-         TAKES_JSON,
+     TAKES_DEVICE | TAKES_STAGING | TAKES_CHUNK | TAKES_SHARD | TAKES_DURABLE |
+         TAKES_QUIET | TAKES_JSON,
      tool_cmd_copy, "upload a file to a device and save it from there"},
     {"verify", "A B", 2, TAKES_QUIET, tool_cmd_verify,
      "compare two files, and say the first difference"},
@@ -75,6 +76,10 @@ static const struct {
      "      --staging SIZE   most pinned host memory at once, such as 64M\n"},
     {TAKES_CHUNK, "chunk",
      "      --chunk SIZE     bytes of one transfer, such as 4M; at least 4K\n"},
+    {TAKES_SHARD, "shard-size",
+     "      --shard-size SIZE\n"
+     "                       most bytes of a file, such as 5GB: what does not\n"
+     "                       fit in one is saved as shards and an index\n"},
     {TAKES_DURABLE, "durable",
      "      --durable        return when the file is on the disk\n"},
     {TAKES_QUIET, "quiet",
@@ -116,13 +121,15 @@ enum {
   OPTION_SECONDS,
   OPTION_LINEAR,
   OPTION_PLOT,
-  OPTION_PLANS
+  OPTION_PLANS,
+  OPTION_SHARD
 };
 
 static const struct option long_options[] = {
     {"device", required_argument, NULL, 'd'},
     {"staging", required_argument, NULL, OPTION_STAGING},
     {"chunk", required_argument, NULL, OPTION_CHUNK},
+    {"shard-size", required_argument, NULL, OPTION_SHARD},
     {"durable", no_argument, NULL, OPTION_DURABLE},
     {"quiet", no_argument, NULL, 'q'},
     {"json", no_argument, NULL, OPTION_JSON},
@@ -272,6 +279,9 @@ static bool take_option(int option, struct request *request)
   case OPTION_CHUNK:
     request->given |= TAKES_CHUNK;
     return take_size("chunk", optarg, &options->chunk);
+  case OPTION_SHARD:
+    request->given |= TAKES_SHARD;
+    return take_size("shard-size", optarg, &options->shard);
   case OPTION_DURABLE:
     request->given |= TAKES_DURABLE;
     options->durable = true;

@@ -238,6 +238,7 @@ static int save(struct copy *copy, const char *path)
   options.metadata = copy->metadata;
   options.metadata_count = copy->metadata_count;
   options.durable = copy->options->durable;
+  options.max_shard_size = copy->options->shard;
   options.progress = save_progress;
   options.user = copy;
   tool_progress_start(&copy->progress, "save", copy->bytes,

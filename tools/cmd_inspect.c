@@ -8,20 +8,36 @@
 
 #include <clbytes/safetensors.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Columns are as wide as their longest entry, but no wider: one name of many
  * megabytes must not widen every line. */
 enum { WIDEST = 48 };
 
+/* Where a set is opened by its index there is no one file with the data. */
+static bool is_set(const char *path)
+{
+  static const char end[] = ".index.json";
+  size_t length = strlen(path);
+
+  return length >= sizeof(end) - 1 &&
+         strcmp(path + length - (sizeof(end) - 1), end) == 0;
+}
+
 /* Bytes of a file that stand before its tensors: eight of length, and the
- * header that they tell the length of. */
+ * header that they tell the length of.  0: of a set. */
 static clb_status data_start(const char *path, uint64_t *out)
 {
   unsigned char length[8];
   clb_bytes *bytes = NULL;
-  clb_status status = clb_bytes_from_file(path, 0, sizeof(length), &bytes);
+  clb_status status;
 
+  *out = 0;
+  if (is_set(path))
+    return CLB_OK;
+  status = clb_bytes_from_file(path, 0, sizeof(length), &bytes);
   if (status == CLB_OK)
     status = clb_bytes_copy_into(bytes, 0, length, sizeof(length));
   clb_bytes_release(bytes);
@@ -68,13 +84,18 @@ struct widths {
   size_t name, dtype, shape;
 };
 
+/* offset 0: the tensor is of a set. */
 static void print_line(const struct widths *widths, const clb_tensor *tensor,
                        uint64_t offset)
 {
   pad(tool_escape_string(stdout, tensor->name), widths->name);
   printf("  %-*s  ", (int)widths->dtype, tensor->dtype);
   pad(put_shape(stdout, tensor), widths->shape);
-  printf("  %14zu  %14" PRIu64 "\n", clb_bytes_length(tensor->bytes), offset);
+  printf("  %14zu  ", clb_bytes_length(tensor->bytes));
+  if (offset == 0)
+    printf("%14s\n", "-");
+  else
+    printf("%14" PRIu64 "\n", offset);
 }
 
 static void print_metadata(const clb_safetensors *file)
@@ -98,7 +119,7 @@ static void print_table(const clb_safetensors *file, uint64_t start)
   struct widths widths = {4, 5, 5};
   size_t count = clb_safetensors_count(file);
   char text[TOOL_SIZE_TEXT];
-  uint64_t offset = start;
+  uint64_t bytes = 0;
   clb_tensor tensor;
 
   for (size_t i = 0; i < count; i++)
@@ -112,12 +133,11 @@ static void print_table(const clb_safetensors *file, uint64_t start)
          "offset");
   for (size_t i = 0; i < count; i++)
     if (clb_safetensors_tensor(file, i, &tensor) == CLB_OK) {
-      print_line(&widths, &tensor, offset);
-      offset += clb_bytes_length(tensor.bytes);
+      print_line(&widths, &tensor, start == 0 ? 0 : start + bytes);
+      bytes += clb_bytes_length(tensor.bytes);
     }
   printf("total: %zu tensor%s, %" PRIu64 " bytes (%s)\n", count,
-         count == 1 ? "" : "s", offset - start,
-         tool_size_text(offset - start, text));
+         count == 1 ? "" : "s", bytes, tool_size_text(bytes, text));
   print_metadata(file);
 }
 
@@ -135,15 +155,19 @@ static void print_tensor_json(struct tool_json *json, const clb_tensor *tensor,
     tool_json_size(json, tensor->shape[i]);
   tool_json_end_array(json);
   tool_json_string(json, "offset");
-  tool_json_size(json, offset);
+  if (offset == 0)
+    tool_json_null(json);
+  else
+    tool_json_size(json, offset);
   tool_json_string(json, "bytes");
   tool_json_size(json, clb_bytes_length(tensor->bytes));
   tool_json_end_map(json);
 }
 
-static int print_json(const clb_safetensors *file, uint64_t offset)
+static int print_json(const clb_safetensors *file, uint64_t start)
 {
   struct tool_json json;
+  uint64_t bytes = 0;
   clb_tensor tensor;
   clb_pair pair;
 
@@ -162,8 +186,8 @@ static int print_json(const clb_safetensors *file, uint64_t offset)
   for (size_t i = 0; i < clb_safetensors_count(file); i++)
     if (clb_safetensors_tensor(file, i, &tensor) == CLB_OK) {
       /* Data is in the order of the index, without holes. */
-      print_tensor_json(&json, &tensor, offset);
-      offset += clb_bytes_length(tensor.bytes);
+      print_tensor_json(&json, &tensor, start == 0 ? 0 : start + bytes);
+      bytes += clb_bytes_length(tensor.bytes);
     }
   tool_json_end_array(&json);
   tool_json_end_map(&json);

@@ -23,6 +23,7 @@ struct tool_options {
   size_t staging;     /* bytes; 0: the library chooses */
   size_t chunk;       /* bytes; 0: the library chooses */
   unsigned plans;     /* CLB_PLAN_*; 0: all */
+  size_t shard;       /* bytes; 0: one file */
   bool durable;
   bool quiet;
   bool json;

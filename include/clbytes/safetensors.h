@@ -62,8 +62,36 @@ typedef struct clb_save_options {
                                disk when it returns (fsync) */
   clb_progress progress;    /* NULL: none */
   void *user;               /* given to progress as it is */
+  uint64_t max_shard_size;  /* most bytes of tensors in a file: what does not
+                               fit in one is saved as a set; 0: one file */
 } clb_save_options;
-#define CLB_SAVE_OPTIONS_INIT { sizeof(clb_save_options), 0, 0, 0, 0, 0 }
+#define CLB_SAVE_OPTIONS_INIT { sizeof(clb_save_options), 0, 0, 0, 0, 0, 0 }
+
+/*
+ * With max_shard_size, a save of more than one file can hold is a set, as
+ * huggingface_hub writes them: for the path "dir/model.safetensors" the shards
+ * "dir/model-00001-of-00003.safetensors" and so on, and the index
+ * "dir/model.safetensors.index.json", which clb_safetensors_open() opens.  No
+ * file is written as path itself then.  Tensors go into a shard in the order
+ * given until the next would pass the size; one that is larger alone has a
+ * shard of its own.  Each shard is as a save of its tensors would be, with all
+ * of the metadata.  Where one file suffices it is written as path, without an
+ * index.  What other saves left is left alone: a file of path's own name
+ * beside a set, shards of another count, an index beside a single file.
+ *
+ * Every shard is written beside its name, with room for all on the disk first;
+ * when all are whole they are renamed, then the index: an index never names a
+ * file that is not whole, nor files of two saves.  Whatever fails or is killed,
+ * the index that is there opens the old set or the new one.  Where shards
+ * replace those that the old index names, the old files get second names, such
+ * as "dir/.model-00001-of-00003.safetensors.clbytes-old", and the old index is
+ * made to name those, before the first rename; they are removed at the end, or,
+ * after a failure or a kill in between, by the next save of as many shards.
+ * Where there are no second names (a file system without hard links, a path
+ * that is a symbolic link) the old index is removed before the first rename
+ * instead, and until the new one is there the set has none.  Saves of one path
+ * wait for each other.  A save holds two descriptors for each shard.
+ */
 
 /*
  * Saves count tensors as path.  Tensors are laid down by their dtype, the
@@ -98,8 +126,8 @@ clb_status clb_safetensors_save(const char *path, const clb_tensor *tensors,
                                 size_t count, const clb_save_options *options);
 
 /*
- * The same bytes to a sink, for a socket, a pipe, a compressor; durable says
- * nothing here.  A sink that stops is CLB_CANCELLED.
+ * The same bytes to a sink, for a socket, a pipe, a compressor; durable and
+ * max_shard_size say nothing here.  A sink that stops is CLB_CANCELLED.
  */
 clb_status clb_safetensors_write(clb_sink sink, void *user,
                                  const clb_tensor *tensors, size_t count,
@@ -113,11 +141,22 @@ typedef struct clb_safetensors clb_safetensors;
  * bytes, a tensor 64 dimensions; time and memory are linear in the header, the
  * memory at most 16 times its length and 16 MiB, for hostile files too.
  * Unknown keys in a tensor's entry are ignored.
+ *
+ * A path that ends in ".index.json" is the index of a set, and the set is
+ * opened as one: its "weight_map" says which tensor is in which file, beside
+ * the index.  Tensors are in the order of their files' names, then of their
+ * data; metadata is that of all files, each key once, with its value in the
+ * first file that has it.  The index may have 100,000,000 bytes too; time and
+ * memory are linear in the index and the headers.  Names of files that lead
+ * elsewhere are refused ("/", ".."); what the index says beside the map is
+ * ignored.  The set holds a descriptor for each file.
  *   out  to be closed
  * CLB_INVALID_ARGUMENT  not a regular file
  * CLB_IO_ERROR          it cannot be opened or read
- * CLB_FORMAT_ERROR      it is not a safetensors file; the message says what
- *                       is wrong and where
+ * CLB_FORMAT_ERROR      it is not a safetensors file, or not an index; a file
+ *                       of the set is not, or its tensors are not those that
+ *                       the index says.  The message says what is wrong and
+ *                       where
  * CLB_UNSUPPORTED       the host is not little-endian
  * CLB_OUT_OF_RANGE      a tensor larger than SIZE_MAX
  * CLB_OUT_OF_MEMORY
@@ -129,7 +168,8 @@ clb_status clb_safetensors_open(const char *path, clb_safetensors **out);
 size_t clb_safetensors_count(const clb_safetensors *file);
 
 /*
- * The tensor of an index, in the order of the tensors' data in the file.
+ * The tensor of an index, in the order of the tensors' data in the file; of a
+ * set, in that of clb_safetensors_open().
  *   out  its members live until clb_safetensors_close(); to keep the bytes
  *        longer, clb_bytes_retain() them
  * CLB_OUT_OF_RANGE  index is not below the count
