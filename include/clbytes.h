@@ -232,7 +232,8 @@ clb_context *clb_context_retain(clb_context *context);
 
 /*
  * One reference less.  The last one, the handles' included, waits for
- * transfers that are still in flight and gives everything back.
+ * transfers that are still in flight, and for a kernel that is being built, and
+ * gives everything back.
  */
 void clb_context_release(clb_context *context);
 
