@@ -22,8 +22,8 @@
  * driver's rect and read are copies by one core; a GPU's go over a bus, and a
  * command costs more than a row. */
 static const clb__facts shared_memory_facts = {
-    .command_us = 25, .link_gbs = 10, .row_ns = 20, .pick_ns = 2,
-    .pick_gbs = 8, .pack_gbs = 4, .quick_bytes = (size_t)1 << 20};
+    .command_us = 25, .link_gbs = 10, .row_ns = 10, .pick_ns = 2,
+    .pick_gbs = 8, .pack_gbs = 4, .quick_bytes = (size_t)2 << 20};
 static const clb__facts separate_memory_facts = {
     .command_us = 5, .link_gbs = 50, .row_ns = 1.2, .pick_ns = 4,
     .pick_gbs = 8, .pack_gbs = 300, .quick_bytes = (size_t)256 << 10};

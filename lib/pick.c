@@ -7,6 +7,23 @@
 
 #include <string.h>
 
+/* Bytes that stay in the nearest cache while they are copied. */
+#define REPEAT_AT_ONCE ((size_t)4096)
+
+/* The same item again and again, twice as many each time. */
+static void repeat_item(unsigned char *dst, const unsigned char *src,
+                        size_t length, size_t run) {
+  size_t done = run, next;
+
+  memcpy(dst, src, run);
+  for (; done < length; done += next) {
+    next = done < length - done ? done : length - done;
+    if (next > REPEAT_AT_ONCE)
+      next = REPEAT_AT_ONCE / run * run;
+    memcpy(dst + done, dst, next);
+  }
+}
+
 /* The innermost axis, with the copy of a run inlined for usual elements. */
 static void copy_line(unsigned char *dst, const unsigned char *src, size_t n,
                       ptrdiff_t to, ptrdiff_t from, size_t run) {
@@ -14,6 +31,10 @@ static void copy_line(unsigned char *dst, const unsigned char *src, size_t n,
 
   if (to == from && to == (ptrdiff_t)run) {
     memcpy(dst, src, n * run);
+    return;
+  }
+  if (from == 0 && to == (ptrdiff_t)run && run <= REPEAT_AT_ONCE) {
+    repeat_item(dst, src, n * run, run);
     return;
   }
 #define COPY_LINE(bytes)                                                       \

@@ -127,12 +127,16 @@ static bool one_move(const clb__plan *plan) {
          move->length == plan->end - plan->start;
 }
 
-/* The same for a mapping: two commands that are waited for, and the host picks
- * the runs apart. */
+/* What is waited for one after the other costs more than it does in a row: a
+ * thread of the driver's and the caller's wake each other each time. */
+#define MAP_COMMANDS 12
+
+/* The same for a mapping: a marker, a map and an unmap, each waited for, and the
+ * host picks the runs apart. */
 static double map_cost(const clb__plan *plan, const clb__facts *facts) {
   double bytes = (double)(plan->end - plan->start);
 
-  return 2 * facts->command_us +
+  return MAP_COMMANDS * facts->command_us +
          bytes / (double)plan->form.run * facts->pick_ns / 1e3 +
          bytes / (facts->pick_gbs * 1e3);
 }
@@ -217,6 +221,18 @@ static int cheapest(clb__plan *plan, const clb__facts *facts,
   return best;
 }
 
+/* Whether one command on the program's queue is as good a way as a mapping, if
+ * that can be.  A gather copies twice: only a small one is. */
+static bool beats_map(const clb__plan *plan, const clb__facts *facts) {
+  size_t bytes = plan->end - plan->start;
+
+  if (!(facts->plans & CLB_PLAN_MAP))
+    return true;
+  if (plan->kind == CLB_PLAN_GATHER && bytes > facts->quick_bytes / 32)
+    return false;
+  return cost(plan, facts) * (double)bytes < map_cost(plan, facts);
+}
+
 clb_status clb__plan_choose(clb__plan *plan, const clb__facts *facts,
                             const clb__form *form, size_t start, size_t end,
                             size_t chunk, clb__direction direction) {
@@ -242,9 +258,7 @@ clb_status clb__plan_choose(clb__plan *plan, const clb__facts *facts,
     (void)shape(plan, kinds[chosen].kind, kinds[chosen].rects, facts,
                 direction);
     plan->quick = small && chosen != PACK && one_move(plan) &&
-                  (!(facts->plans & CLB_PLAN_MAP) ||
-                   cost(plan, facts) * (double)(end - start) <
-                       map_cost(plan, facts));
+                  beats_map(plan, facts);
   }
   if (facts->plans & CLB_PLAN_MAP && !plan->quick) {
     (void)shape(plan, CLB_PLAN_MAP, false, facts, direction);

@@ -9,7 +9,7 @@
 #include "layout.h"
 
 /* Copies of no more bytes are not worth a second thread. */
-#define CLB__SMALL_COPY ((size_t)512 << 10)
+#define CLB__SMALL_COPY ((size_t)1 << 20)
 
 /* Bytes of a copy for one thread at a time; of fresh memory a large page, so
  * that no two threads wait for the same one. */

@@ -11,7 +11,7 @@
 #include <time.h>
 
 /* More than goes by one command on the program's own queue. */
-enum { THREADS = 64, SIZE = 2 << 20 };
+enum { THREADS = 64, SIZE = 4 << 20 };
 
 static unsigned char *contents;
 static cl_mem buffer;
