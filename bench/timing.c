@@ -6,6 +6,7 @@
 #include "../tools/interrupt.h"
 #include "../tools/report.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,9 +83,30 @@ static bool warm_up(struct bench_job *job, size_t rounds)
   return true;
 }
 
+/* What ran before leaves its bytes in the caches, and the machine's mind: so no
+ * job has the same one before it each time.  The same order in each run. */
+static void shuffle(size_t *order, size_t count, uint64_t *state)
+{
+  for (size_t j = count; j > 1; j--) {
+    size_t with, swap = order[j - 1];
+
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    with = (size_t)(*state >> 33) % j;
+    order[j - 1] = order[with];
+    order[with] = swap;
+  }
+}
+
 bool bench_interleave(struct bench_job *const *jobs, size_t count,
                       size_t rounds)
 {
+  size_t order[BENCH_MOST_JOBS];
+  uint64_t state = 1;
+
+  if (count > BENCH_MOST_JOBS) {
+    tool_error("at most %d ways", (int)BENCH_MOST_JOBS);
+    return false;
+  }
   if (rounds > BENCH_MOST_ROUNDS) {
     tool_error("at most %d rounds", (int)BENCH_MOST_ROUNDS);
     return false;
@@ -92,15 +114,19 @@ bool bench_interleave(struct bench_job *const *jobs, size_t count,
   for (size_t j = 0; j < count; j++)
     if (tool_interrupt_seen() || !warm_up(jobs[j], rounds))
       return false;
-  for (size_t i = 0; i < rounds; i++)
+  for (size_t j = 0; j < count; j++)
+    order[j] = j;
+  for (size_t i = 0; i < rounds; i++) {
+    shuffle(order, count, &state);
     for (size_t j = 0; j < count; j++) {
-      struct bench_job *job = jobs[(i + j) % count];
+      struct bench_job *job = jobs[order[j]];
 
       if (tool_interrupt_seen())
         return false;
       if (job->rounds == rounds && !run_round(job, i))
         return false;
     }
+  }
   return true;
 }
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { BENCH_MOST_ROUNDS = 1024 };
+enum { BENCH_MOST_ROUNDS = 1024, BENCH_MOST_JOBS = 16 };
 
 /* One way of doing a thing. */
 struct bench_job {
@@ -35,8 +35,8 @@ double bench_seconds(void);
 
 /*
  * Runs each job once to warm up, then rounds times in turn, each round
- * beginning with another, so that what else the machine does meets all of them
- * alike.  False where a job failed that is not optional, and said why, or a
+ * in another order, so that what else the machine does, and what the one before
+ * left in the caches, meets all of them alike.  False where a job failed that is not optional, and said why, or a
  * signal came that tool_interrupt_watch() notes.
  */
 bool bench_interleave(struct bench_job *const *jobs, size_t count,
