@@ -23,6 +23,7 @@ static void setup(void)
 
 static void teardown(void)
 {
+  WAIT_UNTIL(fixture_stats().host_bytes == 0);
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
   ck_refs(buffer, 1);
   ck_cl(clReleaseMemObject(buffer));

@@ -28,6 +28,7 @@ static void setup(void) {
 }
 
 static void teardown(void) {
+  WAIT_UNTIL(fixture_stats().host_bytes == 0);
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
   ck_refs(buffer, 1);
   ck_cl(clReleaseMemObject(buffer));
@@ -124,6 +125,7 @@ static void fail_attempts(const char *call, fault_what what, int failing) {
   ck_assert_uint_eq(fixture_stats().reads, before + 1);
   ck_assert_uint_eq(fixture_stats().host_bytes, SIZE);
   clb_bytes_release(bytes);
+  WAIT_UNTIL(fixture_stats().host_bytes == 0);
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
   fault->reset();
 }
@@ -311,11 +313,13 @@ START_TEST(storage_counts_once) {
                     SIZE + clb_bytes_length(slice));
   clb_bytes_release(view);
   ck_ok(clb_bytes_evict(slice)); /* the last that held it */
+  WAIT_UNTIL(fixture_stats().host_bytes == 0);
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
   expect_read(parent, contents, SIZE);
   ck_assert_uint_eq(fixture_stats().reads, 2);
   clb_bytes_release(slice);
   clb_bytes_release(parent);
+  WAIT_UNTIL(fixture_stats().host_bytes == 0);
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
 }
 END_TEST

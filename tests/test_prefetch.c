@@ -234,6 +234,7 @@ START_TEST(what_was_released_is_not_read)
   ck_cl(clReleaseEvent(done));
   ck_refs(buffer, 1);
   ck_assert_uint_lt(fixture_stats().reads, HANDLES);
+  WAIT_UNTIL(fixture_stats().host_bytes == 0);
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
 }
 END_TEST
@@ -410,6 +411,7 @@ START_TEST(failure_is_told_until_an_access_succeeds)
     ck_status(clb_bytes_prefetch(bytes, NULL), CLB_DEVICE_ERROR);
   }
   ck_assert_ptr_null(data);
+  WAIT_UNTIL(fixture_stats().host_bytes == 0);
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
   clb_bytes_release(bytes);
   ck_cl(clReleaseEvent(before));
@@ -586,6 +588,7 @@ START_TEST(many_that_nobody_waits_for_keep_memory_flat)
   }
   ck_flat(&growth, 2 << 20);
   ck_refs(buffer, 1);
+  WAIT_UNTIL(fixture_stats().host_bytes == 0);
   ck_assert_uint_eq(fixture_stats().host_bytes, 0);
 }
 END_TEST
