@@ -144,10 +144,14 @@ START_TEST(device_that_is_no_processor_gives_the_same_bytes) {
   const ptrdiff_t strides[2] = {4, 4 * SIDE};
   const clb_layout turned = {2, shape, strides, 4, 0};
   cl_device_type type = CL_DEVICE_TYPE_GPU;
-  unsigned char *memory = fixture_bytes(4 * SIDE * SIDE, 3);
-  unsigned char *expect = walk(&turned, memory);
-  unsigned char *got = fixture_malloc(4 * SIDE * SIDE);
-  cl_mem large = fixture_buffer(CL_MEM_READ_WRITE, memory, 4 * SIDE * SIDE);
+  unsigned char *memory, *expect, *got;
+  cl_mem large;
+
+  FIXTURE_NEEDS_THREADS(); /* and would take minutes for a kernel */
+  memory = fixture_bytes(4 * SIDE * SIDE, 3);
+  expect = walk(&turned, memory);
+  got = fixture_malloc(4 * SIDE * SIDE);
+  large = fixture_buffer(CL_MEM_READ_WRITE, memory, 4 * SIDE * SIDE);
 
   tell_uint(CL_DEVICE_HOST_UNIFIED_MEMORY, CL_FALSE);
   ck_assert_int_eq(fault->device_info(CL_DEVICE_TYPE, &type, sizeof type), 0);
