@@ -501,9 +501,8 @@ clb_status clb_bytes_write(clb_bytes *bytes, clb_access access, void **data);
  * time; keeps nothing.
  *   dst  length bytes of the caller's; may be NULL if length is 0.  After a
  *        failure its contents are undefined.  Transfers go straight into memory
- *        from clb_host_alloc(), and on a processor into any: where the driver
- *        then does not even say whether a command has ended, it may still be
- *        written after a CLB_DEVICE_ERROR
+ *        from clb_host_alloc(): where the driver then does not even say whether
+ *        a command has ended, it may still be written after a CLB_DEVICE_ERROR
  * CLB_OUT_OF_RANGE  the range is not inside the contents
  * and those of clb_bytes_read() but CLB_WOULD_COPY.  Blocks.
  */

@@ -137,11 +137,12 @@ static clb_status device_flush(clb__port *port, clb__block *block) {
 
 /* The host's memory may be the device's own, too; or pinned for it. */
 static bool device_reaches(const clb__port *port, const void *memory,
-                           size_t length) {
+                           size_t length, bool ours) {
   clb_context *context = context_of(port);
 
   return clb__host_may(port->source, port->direction) &&
-         (context->processor || clb__host_is_pinned(context, memory, length));
+         ((ours && context->processor) ||
+          clb__host_is_pinned(context, memory, length));
 }
 
 static unsigned device_helpers(const clb__port *port) {

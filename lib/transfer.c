@@ -402,7 +402,7 @@ static bool goes_straight(const getting *get) {
          get->plan->kind != CLB_PLAN_MAP &&
          ops->reaches != NULL &&
          ops->reaches(get->port, get->target->memory,
-                      get->plan->end - get->plan->start);
+                      get->plan->end - get->plan->start, get->target->fresh);
 }
 
 clb_status clb__transfer_get(clb__port *port, const clb__plan *plan,

@@ -441,7 +441,6 @@ START_TEST(a_release_does_not_wait_for_anothers_map) {
   cl_mem buffer = fixture_buffer(CL_MEM_READ_WRITE, "bytes", 5);
   clb_context *mine = NULL, *other = NULL;
   clb_bytes *mapped = NULL, *again = NULL, *theirs = NULL;
-  unsigned char copy[5];
   pthread_t thread;
   const void *data;
   void *done = NULL;
@@ -472,7 +471,7 @@ START_TEST(a_release_does_not_wait_for_anothers_map) {
     if (_i == 0)
       clb_context_trim(mine);
     else if (_i == 1)
-      ck_ok(clb_bytes_copy_into(again, 0, copy, sizeof copy));
+      ck_ok(clb_bytes_read(again, CLB_COPY, &data)); /* needs no block */
     clb_bytes_release(again);
     clb_bytes_release(theirs);
     if (_i < 2)
