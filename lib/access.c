@@ -93,8 +93,7 @@ clb_status clb_bytes_read(clb_bytes *bytes, clb_access access,
 
 clb_status clb_bytes_copy_into(clb_bytes *bytes, size_t start, void *dst,
                                size_t length) {
-  bool lost = false; /* the caller's memory, which is told of the failure */
-  clb__target target = {.memory = dst, .lost = &lost};
+  clb__target target = {.memory = dst, .reachable = true};
   const unsigned char *data;
   clb_status status;
   size_t end;

@@ -163,7 +163,6 @@ clb_status clb__bytes_bring(clb_bytes *bytes, clb_bytes *then,
                             clb__port *port) {
   clb__error *failure = NULL;
   clb__copy *copy = NULL;
-  bool lost = false;
   clb_status status = clb__copy_make(bytes, &copy);
 
   if (status != CLB_OK) {
@@ -171,15 +170,12 @@ clb_status clb__bytes_bring(clb_bytes *bytes, clb_bytes *then,
     if (port != NULL)
       clb__bytes_drop(port);
   } else {
-    clb__target target = {
-        .memory = copy->data, .lost = &lost, .fresh = true};
+    clb__target target = {.memory = copy->data, .fresh = true};
     status = port != NULL
                  ? clb__bytes_get_ordered(then, port, &target)
                  : clb__bytes_get(bytes, 0, bytes->length, &target);
   }
   if (status != CLB_OK) {
-    if (lost) /* a command may still write there: nobody else may have it */
-      copy->data = NULL;
     clb__copy_release(copy);
     copy = NULL;
     if (port != NULL && (failure = malloc(sizeof *failure)) != NULL)

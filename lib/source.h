@@ -104,11 +104,9 @@ struct clb__source_ops {
    * block. */
   bool direct;
 
-  /* Whether start() may be given this memory, with a block for its events; NULL:
-   * never.  ours: if a command cannot be seen to have ended, the memory can be
-   * left alone for good; the program's may be gone. */
-  bool (*reaches)(const clb__port *port, const void *memory, size_t length,
-                  bool ours);
+  /* Whether start() may be given this memory of the caller's, with a block for
+   * its events; NULL: never. */
+  bool (*reaches)(const clb__port *port, const void *memory, size_t length);
 
   /* Threads that may copy beside the caller's; NULL: none. */
   unsigned (*helpers)(const clb__port *port);

@@ -135,14 +135,12 @@ static clb_status device_flush(clb__port *port, clb__block *block) {
   return status == CLB_OK ? clb__flush(context->queue) : status;
 }
 
-/* The host's memory may be the device's own, too; or pinned for it. */
+/* Memory of clb_host_alloc().  A processor could reach any; but a command that
+ * nobody can wait for any more may end when other memory is gone. */
 static bool device_reaches(const clb__port *port, const void *memory,
-                           size_t length, bool ours) {
-  clb_context *context = context_of(port);
-
+                           size_t length) {
   return clb__host_may(port->source, port->direction) &&
-         ((ours && context->processor) ||
-          clb__host_is_pinned(context, memory, length));
+         clb__host_is_pinned(context_of(port), memory, length);
 }
 
 static unsigned device_helpers(const clb__port *port) {

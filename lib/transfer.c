@@ -249,8 +249,8 @@ static void drain(getting *get, clb_status status) {
       continue;
     end_copy(&get->ring[i]);
     (void)ops->wait(get->port, get->ring[i].block);
-    if (get->straight && !clb__staging_settle(get->ring[i].block))
-      *get->target->lost = true;
+    if (get->straight) /* whose memory cannot be set aside: wait longer */
+      (void)clb__staging_settle(get->ring[i].block);
     ops->give(get->port, get->ring[i].block);
   }
   if (status != CLB_OK)
@@ -398,11 +398,11 @@ static clb_status get_mapped(getting *get) {
 static bool goes_straight(const getting *get) {
   const clb__source_ops *ops = get->port->source->ops;
 
-  return get->target->lost != NULL && get->plan->kind != CLB_PLAN_GATHER &&
+  return get->target->reachable && get->plan->kind != CLB_PLAN_GATHER &&
          get->plan->kind != CLB_PLAN_MAP &&
          ops->reaches != NULL &&
          ops->reaches(get->port, get->target->memory,
-                      get->plan->end - get->plan->start, get->target->fresh);
+                      get->plan->end - get->plan->start);
 }
 
 clb_status clb__transfer_get(clb__port *port, const clb__plan *plan,

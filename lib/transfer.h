@@ -13,9 +13,7 @@
 /* Where logical bytes go: to memory, or in order to a sink. */
 typedef struct clb__target {
   unsigned char *memory; /* of plan->end - plan->start bytes; NULL: sink */
-  /* NULL: no command may write the memory itself.  Else set where one may still
-   * do so after a failure: it has not ended for all that can be known. */
-  bool *lost;
+  bool reachable; /* commands may write the memory themselves, if they can */
   bool fresh; /* memory that nobody has touched: its pages come by the way */
   clb_sink sink;
   void *user;

@@ -202,7 +202,7 @@ static bool comes_straight(const putting *put) {
   return put->supply->memory != NULL && plan->kind != CLB_PLAN_GATHER &&
          plan->kind != CLB_PLAN_MAP &&
          ops->reaches(put->port, put->supply->memory + plan->start,
-                      plan->end - plan->start, false);
+                      plan->end - plan->start);
 }
 
 clb_status clb__transfer_put(clb__port *port, const clb__plan *plan,
