@@ -11,6 +11,8 @@
 
 #include "device_source.h"
 
+#define LARGE_CHUNK ((size_t)64 << 20)
+
 static clb_context *context_of(const clb__port *port) {
   return port->source->u.device.context;
 }
@@ -48,7 +50,9 @@ static clb_status device_facts(const clb__source *source,
   if (status != CLB_OK)
     return status;
   facts->pack_beside = !clb__kernel_may(source, direction);
+  /* A small access would wait for a large block to be made. */
   if (direction == CLB__PUT || context->out_of_order ||
+      context->chunk_size > LARGE_CHUNK ||
       source->u.device.after != NULL || !clb__host_may(source, direction))
     facts->quick_bytes = 0;
   if (!clb__host_may(source, direction))
