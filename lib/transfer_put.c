@@ -213,7 +213,8 @@ clb_status clb__transfer_put(clb__port *port, const clb__plan *plan,
   clb__cursor_init(&put.cursor, plan);
   put.straight = comes_straight(&put);
   put.bare = put.straight && plan->kind != CLB_PLAN_PACK;
-  put.helpers = port->source->ops->helpers(port);
+  if (plan->end - plan->start > CLB__SMALL_COPY && !put.straight)
+    put.helpers = port->source->ops->helpers(port);
   status = plan->kind == CLB_PLAN_MAP ? put_mapped(&put) : put_staged(&put);
   free(put.box);
   return status;

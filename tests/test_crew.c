@@ -291,7 +291,33 @@ START_TEST(one_copy_thread_starts_no_thread)
 }
 END_TEST
 
-/* Also where a processor could read straight into the memory. */
+static void upload_with(unsigned copy_threads)
+{
+  static const unsigned char bytes[64];
+  clb_context_options options = CLB_CONTEXT_OPTIONS_INIT;
+  cl_mem buffer;
+  clb_bytes *small;
+
+  options.copy_threads = copy_threads;
+  fixture_options(&options);
+  buffer = fixture_buffer(CL_MEM_READ_WRITE, NULL, sizeof bytes);
+  ck_ok(clb_bytes_from_copy(bytes, sizeof bytes, &small));
+  ck_ok(clb_bytes_upload(small, fx.context, buffer, NULL));
+  clb_bytes_release(small);
+  ck_cl(clReleaseMemObject(buffer));
+}
+
+START_TEST(a_small_upload_starts_no_thread)
+{
+  size_t before;
+
+  upload_with(1); /* the driver's own are there then */
+  before = threads_of_the_process();
+  upload_with(0);
+  ck_assert_uint_eq(threads_of_the_process(), before);
+}
+END_TEST
+
 START_TEST(several_threads_copy_out_of_a_mapping)
 {
   size_t before;
@@ -334,6 +360,7 @@ int main(void)
   tcase_add_test(crew, the_last_to_leave_ends_all_threads);
   tcase_add_test(crew, a_copy_is_exactly_its_bytes);
   tcase_add_test(device, one_copy_thread_starts_no_thread);
+  tcase_add_test(device, a_small_upload_starts_no_thread);
   tcase_add_test(device, several_threads_copy_out_of_a_mapping);
   tcase_add_loop_test(device, any_number_of_copy_threads_is_fine, 0, 2);
   return fixture_main(suite, FIXTURE_DEVICE);
