@@ -19,8 +19,8 @@
 #define FEWEST_THREADS 2
 #define MOST_THREADS 4
 
-/* The last thread looks at so many jobs, then pauses, longer each time that it
- * finds none. */
+/* The last thread looks at so many jobs, or at all of them once, then pauses,
+ * longer each time that it finds none. */
 #define LOOKS 16
 #define SHORTEST_PAUSE_NS 250000L
 #define MOST_DOUBLINGS 4
@@ -107,7 +107,7 @@ static void *work(void *user) {
       pthread_cond_wait(&pool->work, &lock);
     } else if (try_job(pool, job)) {
       looks = pauses = 0;
-    } else if (++looks == LOOKS) {
+    } else if (++looks >= LOOKS || looks >= pool->jobs) {
       pause_looking(pauses++);
       looks = 0;
     }
