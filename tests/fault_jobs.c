@@ -203,7 +203,7 @@ const struct scenario scenarios[] = {
     {"padded upload", &padded, NO_MAP, act_upload, UPLOADS},
     {"reversed upload", &reversed, NO_MAP, act_upload, UPLOADS},
     {"upload through a mapping", &padded, 0, act_upload, UPLOADS},
-    {"read of one chunk", &small, NO_MAP, act_read, 0},
+    {"read of one chunk", &small, NO_MAP, act_read, QUICK},
     {"read after an event", &contiguous, NO_MAP, act_read, LISTED},
     {"snapshot after an event", &padded, NO_MAP, act_snapshot, LISTED},
     {"padded view", &padded, NO_MAP, act_view, 0},

@@ -41,6 +41,7 @@ enum {
   HIDDEN = 4,   /* the host may not access the buffer */
   UNORDERED = 8, /* the queue is out of order, where there are such queues */
   CLOSED = 16,  /* a kernel may not read the buffer, or for UPLOADS write it */
+  QUICK = 64,   /* one command on the program's queue, and no marker */
   BUILT = 32    /* kernels are built before the job begins: if that fails, they
                    never are */
 };

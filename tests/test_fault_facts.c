@@ -62,8 +62,7 @@ static void refuse_pinned(const struct scenario *scenario) {
   ck_job(&job);
   stats = job_stats(&job);
   ck_assert_uint_eq(stats.staging_peak, 0);
-  /* Memory that a processor can read into needs no block. */
-  if (scenario->plans == NO_MAP && strstr(scenario->name, "stream") != NULL)
+  if (scenario->plans == NO_MAP)
     ck_assert_msg(stats.pageable_blocks > 0, "%s: not counted", scenario->name);
   job_release(&job);
 }

@@ -217,7 +217,7 @@ START_TEST(waiters_sleep) {
     ck_ok(clb_bytes_prefetch(more[i], NULL));
   }
   load = load_over(2, readers);
-  ck_assert_msg(load.waiters < 0.05 && load.all - idle < 0.1,
+  ck_assert_msg(load.waiters < 0.05 && load.all - idle < 0.05,
                 "%.3f of a core while waiting, %.3f in all with prefetches",
                 load.waiters, load.all - idle);
   open_gate(gate);

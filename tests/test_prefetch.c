@@ -30,13 +30,12 @@ static void teardown(void)
   fixture_teardown();
 }
 
-/* Through staging, whatever the device would do: what is picked apart on the
- * host is in a block before. */
+/* Plain reads through staging, whatever the device would do. */
 static void stage(void)
 {
   clb_context_options options = CLB_CONTEXT_OPTIONS_INIT;
 
-  options.plans = CLB_PLAN_GATHER;
+  options.plans = CLB_PLAN_READ | CLB_PLAN_RECT | CLB_PLAN_GATHER;
   options.chunk_size = CHUNK;
   options.staging_limit = LIMIT;
   fixture_options(&options);
