@@ -7,9 +7,9 @@
 #include "config.h"
 
 #include "crew.h"
+#include "threads.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,18 +98,13 @@ unsigned clb__crew_size(void) {
 /* With the lock held. */
 static crew *start(void) {
   crew *made = calloc(1, sizeof *made);
-  unsigned wanted = clb__crew_size() - 1; /* and the caller */
-  sigset_t all, before;
 
   if (made == NULL)
     return NULL;
   pthread_cond_init(&made->work, NULL);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  while (made->threads < wanted &&
-         pthread_create(&made->thread[made->threads], NULL, work, made) == 0)
-    made->threads++;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  /* The caller is one more. */
+  made->threads =
+      clb__threads_start(made->thread, clb__crew_size() - 1, work, made);
   if (made->threads > 0)
     return made;
   pthread_cond_destroy(&made->work);

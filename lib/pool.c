@@ -8,9 +8,9 @@
 #include "config.h"
 
 #include "pool.h"
+#include "threads.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
@@ -134,21 +134,12 @@ static unsigned wanted(void) {
 /* With the lock held; NULL if not even one thread could be started. */
 static thread_pool *start(void) {
   thread_pool *pool = calloc(1, sizeof *pool);
-  sigset_t all, before;
-  unsigned i;
 
   if (pool == NULL)
     return NULL;
   pthread_cond_init(&pool->work, NULL);
   pool->last = &pool->first;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (i = 0; i < wanted(); i++) {
-    if (pthread_create(&pool->thread[i], NULL, work, pool) != 0)
-      break;
-    pool->threads++;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pool->threads = clb__threads_start(pool->thread, wanted(), work, pool);
   if (pool->threads > 0)
     return pool;
   pthread_cond_destroy(&pool->work);

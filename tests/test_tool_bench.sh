@@ -2,48 +2,15 @@
 # clbytes bench from outside: what it refuses, what it prints, as a table, as
 # JSON and as a plot, and that a signal or a time limit ends it.
 
-LC_ALL=C
-export LC_ALL
-command=${CLBYTES_TEST_COMMAND:-./clbytes}
-platform=${CLBYTES_TEST_PLATFORM:-Portable Computing Language}
-work=$(mktemp -d "${TMPDIR:-/tmp}/test_tool_bench.XXXXXX") || exit 99
-trap 'rm -rf "$work"' EXIT
-trap 'exit 99' HUP INT TERM
-test -x "$command" || exit 99
-checks=0
-failures=0
-python=
-if python3 -c 'import json' 2>/dev/null; then
-  python=python3
-fi
+# shellcheck source=tests/command.sh
+. "${srcdir:-.}/tests/command.sh"
 
-fail() {
-  failures=$((failures + 1))
-  printf 'FAIL: %s\n' "$*"
-  sed 's/^/  out: /' "$work/out" | head -20
-  sed 's/^/  err: /' "$work/err" | head -20
-}
-
-# run CODE WHAT ARGUMENT...: clbytes bench must end with CODE.
-run() {
-  expected=$1
-  what=$2
+# bench CODE WHAT ARGUMENT...: as run, of clbytes bench.
+bench() {
+  code_of_bench=$1
+  name_of_bench=$2
   shift 2
-  checks=$((checks + 1))
-  "$command" bench "$@" >"$work/out" 2>"$work/err" </dev/null
-  code=$?
-  test $code -eq "$expected" || fail "$what: exit $code, not $expected"
-}
-
-# says FILE TEXT: the file out or err of the last run has TEXT.
-says() {
-  checks=$((checks + 1))
-  grep -F -q -e "$2" "$work/$1" || fail "$what: std$1 lacks '$2'"
-}
-
-silent() {
-  checks=$((checks + 1))
-  test -s "$work/$1" && fail "$what: std$1 is not empty"
+  run "$code_of_bench" "$name_of_bench" bench "$@"
 }
 
 # rows COUNT PATTERN: so many lines of the table fit.
@@ -71,32 +38,32 @@ finish() {
 
 # --- Without a device ---------------------------------------------------------
 
-run 0 'help' --help
+bench 0 'help' --help
 for option in max sizes layouts plans rounds seconds linear plot json; do
   says out "--$option"
 done
-run 2 'an operand' 4K
-run 2 'no such layout' --layouts rows-5
+bench 2 'an operand' 4K
+bench 2 'no such layout' --layouts rows-5
 says err "--layouts: there is no layout 'rows-5'"
-run 2 'an empty list' --layouts ''
-run 2 'a layout after none' --layouts contiguous,
-run 2 'no size' --sizes 4K,x
+bench 2 'an empty list' --layouts ''
+bench 2 'a layout after none' --layouts contiguous,
+bench 2 'no size' --sizes 4K,x
 says err "--sizes: 'x'"
-run 2 'a size above --max' --sizes 4K,1M --max 64K
+bench 2 'a size above --max' --sizes 4K,1M --max 64K
 says err "--sizes: '1M' is more than --max"
-run 2 'a size of 0' --max 0
+bench 2 'a size of 0' --max 0
 for plans in frobnicate '' rect, ,rect rect,,map rec; do
-  run 2 "plans '$plans'" --plans "$plans"
+  bench 2 "plans '$plans'" --plans "$plans"
   says err "--plans: '$plans' is no list of plans"
 done
-run 2 'too many rounds' --rounds 5000
+bench 2 'too many rounds' --rounds 5000
 says err '--rounds 5000: at most'
-run 3 'a plot of no kind' --plot "$work/plot.jpg"
+bench 3 'a plot of no kind' --plot "$work/plot.jpg"
 says err 'ends in neither .svg nor .png'
 silent out
 PATH_before=$PATH
 PATH=$work
-run 3 'a plot without gnuplot' --plot "$work/plot.svg"
+bench 3 'a plot without gnuplot' --plot "$work/plot.svg"
 PATH=$PATH_before
 says err '--plot: there is no gnuplot that runs'
 test -e "$work/plot.svg" && fail "$what: there is a file"
@@ -116,7 +83,7 @@ fi
 layouts='contiguous rows-64 transpose-2 nhwc-nchw axes-reversed step-3 reverse
 broadcast-rows broadcast-elements rgb-plane tall-4'
 list=$(echo $layouts | tr ' ' ',')
-run 0 'a table' --device "$platform" --sizes 4K,64K --layouts "$list" --rounds 3
+bench 0 'a table' --device "$platform" --sizes 4K,64K --layouts "$list" --rounds 3
 silent err
 for layout in $layouts; do
   case $layout in
@@ -133,7 +100,7 @@ says out 'Of the largest size of 11 layouts ours is, beside the'
 says out 'Pinned memory held by the library: at most '
 rows 0 WRONG
 
-run 0 'JSON' -d "$platform" --sizes 4K,16K --rounds 3 --json --linear \
+bench 0 'JSON' -d "$platform" --sizes 4K,16K --rounds 3 --json --linear \
   --layouts 'contiguous,rows-4,rows-1K*,transpose-?,step-*'
 silent err
 says out '"data_ok": true'
@@ -161,21 +128,21 @@ exit 1
 END
 chmod +x "$work/bin/python3"
 PATH=$work/bin:$PATH
-run 0 'no numpy' -d "$platform" --sizes 4K --layouts step-2 --rounds 1 --json
+bench 0 'no numpy' -d "$platform" --sizes 4K --layouts step-2 --rounds 1 --json
 PATH=$PATH_before
 json 'r[0]["numpy_gbs"] is None and r[0]["data_ok"] is True'
 "$command" devices >"$work/devices" 2>/dev/null
 if python3 -c 'import numpy' 2>/dev/null &&
   test "$platform" = 'Portable Computing Language'; then
-  run 0 'numpy' -d "$platform" --sizes 4K,64K --layouts '*' --rounds 1 --json
+  bench 0 'numpy' -d "$platform" --sizes 4K,64K --layouts '*' --rounds 1 --json
   json 'all(row["numpy_gbs"] > 0 and row["memcpy_gbs"] > 0 for row in r)'
 fi
 
-run 0 'one plan' -d "$platform" --sizes 4K --layouts rows-64 --rounds 1 \
+bench 0 'one plan' -d "$platform" --sizes 4K --layouts rows-64 --rounds 1 \
   --plans rect,read
 says out ' rect 64 x 64 of pitch 128'
 
-run 0 'a second' -d "$platform" --max 1M --seconds 1
+bench 0 'a second' -d "$platform" --max 1M --seconds 1
 says err 'left out for lack of time: '
 
 checks=$((checks + 1))
@@ -190,16 +157,16 @@ test $code -eq 130 || fail "$what: exit $code"
 says err 'clbytes: cancelled'
 
 if gnuplot --version >/dev/null 2>&1; then
-  run 0 'a plot' -d "$platform" --sizes 4K --layouts 'rows-*' --rounds 1 \
+  bench 0 'a plot' -d "$platform" --sizes 4K --layouts 'rows-*' --rounds 1 \
     --plot "$work/plot.svg"
   checks=$((checks + 1))
   grep -q '</svg>' "$work/plot.svg" || fail "$what: no SVG"
-  run 0 'another' -d "$platform" --sizes 4K --layouts 'rows-*' --rounds 1 \
+  bench 0 'another' -d "$platform" --sizes 4K --layouts 'rows-*' --rounds 1 \
     --plot "$work/plot.PNG"
   checks=$((checks + 1))
   test "$(dd if="$work/plot.PNG" bs=1 skip=1 count=3 2>/dev/null)" = PNG ||
     fail "$what: no PNG"
-  run 0 'JSON for a plot' -d "$platform" --sizes 1K,4K --layouts 'rows-?' \
+  bench 0 'JSON for a plot' -d "$platform" --sizes 1K,4K --layouts 'rows-?' \
     --rounds 1 --json
   if test -n "$python"; then
     checks=$((checks + 2))
@@ -210,7 +177,7 @@ if gnuplot --version >/dev/null 2>&1; then
     test "$(cat "$work/drawn")" = '>rows-4, 4.0 KiB< >rows-8, 4.0 KiB< ' ||
       fail "$what: $(cat "$work/drawn")"
   fi
-  run 3 'a plot that cannot be written' -d "$platform" --sizes 4K \
+  bench 3 'a plot that cannot be written' -d "$platform" --sizes 4K \
     --layouts 'rows-8' --rounds 1 --plot "$work/missing/plot.svg"
   says err 'No such file or directory'
 fi
