@@ -92,6 +92,25 @@ static clb_status act_copy_into(struct job *job) {
   return status;
 }
 
+/* Commands write this memory themselves: it is the job's until its end. */
+static clb_status act_copy_pinned(struct job *job) {
+  void *out = &untouched;
+  clb_status status = CLB_OK;
+
+  if (job->pinned == NULL) {
+    status = clb_host_alloc(job->context, length, &out);
+    if (status == CLB_OK)
+      job->pinned = out;
+    else
+      ck_assert_ptr_eq(out, &untouched);
+  }
+  if (status == CLB_OK)
+    status = clb_bytes_copy_into(job->bytes, 0, job->pinned, length);
+  if (status == CLB_OK)
+    ck_bytes(job->pinned, expected, length);
+  return status;
+}
+
 static clb_status act_snapshot(struct job *job) {
   if (!job->snapshot_taken) {
     clb_status status = clb_bytes_snapshot(job->bytes);
@@ -196,6 +215,9 @@ const struct scenario scenarios[] = {
     {"padded stream", &padded, NO_MAP, act_stream, 0},
     {"stream through a mapping", &padded, 0, act_stream, 0},
     {"copy_into", &contiguous, NO_MAP, act_copy_into, 0},
+    {"copy_into pinned memory", &contiguous, NO_MAP, act_copy_pinned, DIRECT},
+    {"padded copy_into pinned memory", &padded, CLB_PLAN_RECT, act_copy_pinned,
+     DIRECT},
     {"reversed copy_into", &reversed, NO_MAP, act_copy_into, 0},
     {"snapshot", &contiguous, NO_MAP, act_snapshot, 0},
     {"padded snapshot", &padded, 0, act_snapshot, 0},
@@ -296,6 +318,8 @@ void job_settle(struct job *job) {
 
 void job_release(struct job *job) {
   job_release_handle(job);
+  clb_host_free(job->context, job->pinned);
+  job->pinned = NULL;
   clb_context_release(job->context);
   job->context = NULL;
   for (int i = 0; i < 2; i++)

@@ -30,6 +30,7 @@ struct job {
   clb_context *context;
   clb_bytes *bytes;
   int snapshot_taken;
+  void *pinned; /* of clb_host_alloc() */
   cl_command_queue queue;
   cl_mem buffer; /* SIZE bytes: what the handle is on, or is written */
   cl_event events[2]; /* what the handle waits for */
@@ -42,6 +43,7 @@ enum {
   UNORDERED = 8, /* the queue is out of order, where there are such queues */
   CLOSED = 16,  /* a kernel may not read the buffer, or for UPLOADS write it */
   QUICK = 64,   /* one command on the program's queue, and no marker */
+  DIRECT = 128, /* into pinned memory of the program's, and no block */
   BUILT = 32    /* kernels are built before the job begins: if that fails, they
                    never are */
 };
