@@ -195,6 +195,20 @@ static struct load load_over(double seconds, const struct reader *readers) {
   return (struct load){(used - busiest) / seconds, (all - busiest) / seconds};
 }
 
+/* The least of some whiles: who does not sleep takes its share in each of them,
+ * and what a machine charges now and then to whoever runs does not. */
+static struct load least_load(const struct reader *readers) {
+  struct load least = load_over(2, readers);
+
+  for (int i = 0; i < 2; i++) {
+    struct load load = load_over(2, readers);
+
+    least.waiters = load.waiters < least.waiters ? load.waiters : least.waiters;
+    least.all = load.all < least.all ? load.all : least.all;
+  }
+  return least;
+}
+
 START_TEST(waiters_sleep) {
   struct reader readers[THREADS];
   clb_bytes *bytes = fixture_handle(buffer, NULL), *more[8];
@@ -208,7 +222,7 @@ START_TEST(waiters_sleep) {
   }
   gate = close_gate();
   start_readers(readers, bytes);
-  load = load_over(2, readers);
+  load = least_load(readers);
   ck_assert_msg(load.waiters < 0.05, "%.3f of a core while waiting",
                 load.waiters);
   idle = load.all; /* the driver's own; the pool then looks now and then */
@@ -216,7 +230,7 @@ START_TEST(waiters_sleep) {
     more[i] = fixture_handle(buffer, NULL);
     ck_ok(clb_bytes_prefetch(more[i], NULL));
   }
-  load = load_over(2, readers);
+  load = least_load(readers);
   ck_assert_msg(load.waiters < 0.05 && load.all - idle < 0.05,
                 "%.3f of a core while waiting, %.3f in all with prefetches",
                 load.waiters, load.all - idle);
