@@ -51,6 +51,18 @@ typedef struct clb_pair {
  */
 typedef int (*clb_progress)(uint64_t done, uint64_t total, void *user);
 
+/*
+ * How a file is written or read.  0 chooses by the file system and by what is
+ * wanted; another that the file system refuses is CLB_UNSUPPORTED.
+ */
+typedef enum clb_file_io {
+  CLB_FILE_AUTO = 0,
+  CLB_FILE_BUFFERED, /* through the page cache */
+  CLB_FILE_DIRECT,   /* past it (O_DIRECT) */
+  CLB_FILE_MAPPED    /* saves alone: copied into a shared mapping by several
+                        threads; for file systems in memory */
+} clb_file_io;
+
 /* Start from CLB_SAVE_OPTIONS_INIT.  Written by the caller, read during the
  * call. */
 typedef struct clb_save_options {
@@ -64,8 +76,14 @@ typedef struct clb_save_options {
   void *user;               /* given to progress as it is */
   uint64_t max_shard_size;  /* most bytes of tensors in a file: what does not
                                fit in one is saved as a set; 0: one file */
+  clb_file_io io;
+  int verify;               /* non-zero: before the file takes its name it is
+                               read again, past the page cache where that can
+                               be, and compared with hashes (XXH3) that were
+                               made on its way there */
 } clb_save_options;
-#define CLB_SAVE_OPTIONS_INIT { sizeof(clb_save_options), 0, 0, 0, 0, 0, 0 }
+#define CLB_SAVE_OPTIONS_INIT                                                  \
+  { sizeof(clb_save_options), 0, 0, 0, 0, 0, 0, CLB_FILE_AUTO, 0 }
 
 /*
  * With max_shard_size, a save of more than one file can hold is a set, as
@@ -132,6 +150,46 @@ clb_status clb_safetensors_save(const char *path, const clb_tensor *tensors,
 clb_status clb_safetensors_write(clb_sink sink, void *user,
                                  const clb_tensor *tensors, size_t count,
                                  const clb_save_options *options);
+
+/* What a save would do with one tensor.  Written by the library. */
+typedef struct clb_tensor_plan {
+  size_t index;     /* of the tensor in the caller's array */
+  size_t file;      /* which file of the set, from 0 on; 0 where it is one */
+  uint64_t offset;  /* bytes from that file's start to the tensor's first */
+  uint64_t bytes;   /* of the tensor, in the file */
+  uint64_t read;    /* bytes read for it: 0 for a tensor over the same region
+                       as one before it in the same file, whose bytes it gets */
+  char plan[120];   /* how, in words: as clb_bytes_plan(); cut where it is
+                       longer */
+} clb_tensor_plan;
+
+/* What a save would do in all.  Written by the library. */
+typedef struct clb_save_plan {
+  size_t files;       /* an index not counted */
+  uint64_t file_bytes;   /* of all files, headers and an index too */
+  uint64_t tensor_bytes; /* in them */
+  uint64_t read_bytes;   /* of tensors, from where they are */
+  uint64_t peak_memory;  /* most bytes of host memory that the save holds at
+                            once, pinned blocks too; for each tensor a few
+                            hundred more */
+} clb_save_plan;
+
+/*
+ * Says what clb_safetensors_save() would do with the same arguments: checks
+ * what it checks, and enqueues, reads and writes nothing.  What only an access
+ * finds out of a device (whether mapping moves nothing, how fast the link is)
+ * is taken for what such devices mostly do, until one has been made.
+ *   path     NULL: names and the path itself are not looked at
+ *   tensors  may be NULL if count is 0
+ *   options  NULL: the defaults
+ *   plans    count of them, written in the order of the files; NULL: none
+ *   out      may be NULL
+ * CLB_INVALID_ARGUMENT, CLB_UNSUPPORTED, CLB_OUT_OF_MEMORY as the save
+ * Never blocks.
+ */
+clb_status clb_safetensors_plan(const char *path, const clb_tensor *tensors,
+                                size_t count, const clb_save_options *options,
+                                clb_tensor_plan *plans, clb_save_plan *out);
 
 /* An open file: its header, and its tensors as lazy handles. */
 typedef struct clb_safetensors clb_safetensors;
@@ -200,6 +258,67 @@ clb_status clb_safetensors_metadata_at(const clb_safetensors *file,
 
 /* Closes the file and releases its handles.  NULL is fine.  Alone. */
 void clb_safetensors_close(clb_safetensors *file);
+
+/*
+ * Where a tensor of a file goes.  The library sets tensor and zeroes the rest;
+ * the program's clb_place_tensor sets what it wants otherwise.  Arrays live
+ * until the function returns: the library copies them.
+ */
+typedef struct clb_placement {
+  const clb_tensor *tensor; /* as in the file; its handle is the file's */
+  int skip;                 /* non-zero: it is not loaded, and not in out */
+  /* A part of it, as clb_bytes_slice(): an element each dimension; NULL: all.
+   * Only the bytes of the part are read. */
+  const size_t *start, *count;
+  const ptrdiff_t *step;
+  cl_mem buffer;            /* of the context; NULL: the library makes one, of
+                               the packed part's bytes.  The library takes a
+                               reference of its own */
+  const clb_layout *layout; /* where in the buffer; NULL: packed, from byte 0 */
+} clb_placement;
+
+/* Called once for each tensor, in the order of the file, before the first is
+ * read, on the calling thread.  Nonzero: stop, CLB_CANCELLED. */
+typedef int (*clb_place_tensor)(clb_placement *placement, void *user);
+
+/* Start from CLB_LOAD_OPTIONS_INIT.  Written by the caller, read during the
+ * call. */
+typedef struct clb_load_options {
+  size_t struct_size;       /* as in clb_save_options */
+  const char *const *names; /* the tensors that are wanted; NULL: all */
+  size_t name_count;
+  const char *prefix;       /* of names that are wanted; NULL: any */
+  clb_file_io io;           /* CLB_FILE_DIRECT reads past the page cache */
+  clb_progress progress;    /* told of bytes that are on the device */
+  void *user;               /* given to progress as it is */
+} clb_load_options;
+#define CLB_LOAD_OPTIONS_INIT                                                  \
+  { sizeof(clb_load_options), 0, 0, 0, CLB_FILE_AUTO, 0, 0 }
+
+/*
+ * Loads a file, or a set by its index, into buffers of a context: file to
+ * pinned blocks to device, overlapped, in tens of MiB of host memory, whatever
+ * the layouts.  Contents are visible to commands that are enqueued after it
+ * returned.
+ *   place    NULL: every wanted tensor into a buffer of its own
+ *   user     given to place as it is
+ *   options  NULL: the defaults
+ *   out      to be closed: the tensors that were loaded, by the functions
+ *            below; their handles are on the device and hold the buffers
+ *            (clb_bytes_buffer()), also after the close if they are retained.
+ *            A layout that repeats no byte is the handle's own
+ * CLB_INVALID_ARGUMENT  also: a layout whose bytes differ from the tensor's, a
+ *                       buffer of another context, a slice that does not fit
+ * CLB_NOT_FOUND         a name of names is not in the file (the message has it)
+ * CLB_CANCELLED         place or progress stopped it
+ * and whatever clb_safetensors_open() and clb_bytes_upload() return.  After a
+ * failure the contents of the buffers that place gave are undefined.
+ * Blocks.
+ */
+clb_status clb_safetensors_load(const char *path, clb_context *context,
+                                clb_place_tensor place, void *user,
+                                const clb_load_options *options,
+                                clb_safetensors **out);
 
 #ifdef __cplusplus
 }
