@@ -352,7 +352,8 @@ clb_status clb_bytes_plan(clb_bytes *bytes, char *text, size_t size) {
   } else if (atomic_load(&bytes->data) != NULL) {
     strcpy(words, "on the host");
   } else {
-    status = clb__bytes_choose(bytes, 0, bytes->length, &plan);
+    status = clb__bytes_choose(bytes, 0, bytes->length, CLB__MAY_BE_QUICK,
+                               &plan);
     if (status != CLB_OK)
       return clb__bytes_blame(bytes, status, 0, bytes->length);
     clb__plan_text(&plan, words, sizeof words);

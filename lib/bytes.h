@@ -108,6 +108,20 @@ void clb__origin_end(clb__origin *from);
 /* Whether the bytes lie in a row, and from which byte of the source on. */
 bool clb__origin_flat(const clb__origin *from, uint64_t *first);
 
+/* Where a handle's bytes come from on a device, for finding those that come from
+ * one place; false: they come from elsewhere.  Two with equal keys may still
+ * differ in their layouts. */
+typedef struct clb__bytes_key {
+  uintptr_t root, after;
+  uint64_t first;
+  size_t length;
+} clb__bytes_key;
+bool clb__bytes_key_of(const clb_bytes *bytes, clb__bytes_key *key);
+int clb__bytes_key_compare(const clb__bytes_key *a, const clb__bytes_key *b);
+
+/* Whether both of equal keys have the same bytes in the same order. */
+bool clb__bytes_alike(const clb_bytes *a, const clb_bytes *b);
+
 /* --- Moving (move.c) -------------------------------------------------------- */
 
 /* An access: contents of one moment, counted and logged once, whatever the
@@ -128,6 +142,13 @@ clb_status clb__access_begin(clb__access *access, clb_bytes *bytes,
                              size_t start, size_t end);
 clb_status clb__access_part(clb__access *access, size_t start, size_t end,
                             const clb__target *target);
+
+/* Beginning in two steps: where the bytes are, without waiting; then, with
+ * CLB__* of source.h, a plan for [start, end) and the wait.  In between the
+ * caller may say of the port that it need not wait. */
+clb_status clb__access_look(clb__access *access, clb_bytes *bytes);
+clb_status clb__access_open(clb__access *access, size_t start, size_t end,
+                            unsigned flags);
 clb_status clb__access_end(clb__access *access, clb_status status);
 
 /* The whole of an access in one part. */
@@ -145,9 +166,9 @@ void clb__bytes_drop(clb__port *port);
 /* Whether what it has to wait for has ended. */
 bool clb__bytes_ready(const clb_bytes *bytes, const clb__port *port);
 
-/* The plan of that. */
+/* The plan of that, with CLB__* of source.h. */
 clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
-                             clb__plan *plan);
+                             unsigned flags, clb__plan *plan);
 
 /* Monotonic. */
 double clb__seconds(void);

@@ -10,6 +10,10 @@
 /* Smaller accesses get on with figures that may be wrong. */
 #define WORTH_MEASURING ((size_t)1 << 20)
 
+/* A piece of a block of less than this is one command where it can be: a mapping
+ * would be waited for three times. */
+#define SMALL_PIECE ((size_t)256 << 10)
+
 /* What accesses may lose in all for the want of a kernel until it is built
  * aside.  A program that reads but a little never has one built. */
 #define MISSED_US 2000.0
@@ -57,6 +61,12 @@ static clb_status why_not(const clb__source *source, clb__direction direction,
              : CLB_UNSUPPORTED;
 }
 
+static void prefer_commands(clb__facts *facts, const clb__form *form) {
+  if (clb__form_contiguous(form) && facts->plans & ~(unsigned)CLB_PLAN_MAP)
+    facts->plans &= ~(unsigned)CLB_PLAN_MAP;
+  facts->quick_bytes = SMALL_PIECE;
+}
+
 clb_status clb__source_plan(const clb__source *source, clb__direction direction,
                             const clb__form *form, size_t start, size_t end,
                             unsigned flags, clb__plan *plan) {
@@ -74,6 +84,8 @@ clb_status clb__source_plan(const clb__source *source, clb__direction direction,
     status = source->ops->facts(source, direction, &facts);
     if (!(flags & CLB__MAY_BE_QUICK))
       facts.quick_bytes = 0;
+    if (flags & CLB__INTO_BLOCK)
+      prefer_commands(&facts, form);
     if (status == CLB_OK)
       status = clb__plan_choose(plan, &facts, form, start, end, chunk,
                                 direction);

@@ -170,6 +170,11 @@ clb_status clb__staging_beside(clb_context *context, clb__block *block,
  * whose end cannot be seen stays in the block. */
 clb_status clb__staging_wait(clb__block *block);
 
+/* The same for the first so many alone, the others stay; *failed is set where it
+ * fails: which of them was the first; NULL: not wanted. */
+clb_status clb__staging_wait_first(clb__block *block, unsigned count,
+                                   unsigned *failed);
+
 /* Waits longer, however often waiting fails; false if some event cannot even be
  * asked. */
 bool clb__staging_settle(clb__block *block);

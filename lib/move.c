@@ -38,12 +38,12 @@ static clb_status choose(const clb__origin *from, size_t start, size_t end,
 }
 
 clb_status clb__bytes_choose(const clb_bytes *bytes, size_t start, size_t end,
-                             clb__plan *plan) {
+                             unsigned flags, clb__plan *plan) {
   clb__origin from;
   clb_status status = clb__origin_of_bytes(bytes, &from);
 
   if (status == CLB_OK) {
-    status = choose(&from, start, end, CLB__MAY_BE_QUICK, plan);
+    status = choose(&from, start, end, flags, plan);
     clb__origin_end(&from);
   }
   return status;
@@ -56,20 +56,31 @@ static clb_status prepare(clb__access *access, clb_bytes *bytes) {
   return clb__origin_of_bytes(bytes, &access->from);
 }
 
-clb_status clb__access_begin(clb__access *access, clb_bytes *bytes,
-                             size_t start, size_t end) {
+clb_status clb__access_look(clb__access *access, clb_bytes *bytes) {
   clb_status status = prepare(access, bytes);
 
-  if (status != CLB_OK)
-    return clb__bytes_blame(bytes, status, start, end);
   access->port =
       (clb__port){.source = &access->from.source, .direction = CLB__GET};
-  status = choose(&access->from, start, end, CLB__COMMIT, &access->plan);
+  return clb__bytes_blame(bytes, status, 0, bytes->length);
+}
+
+clb_status clb__access_open(clb__access *access, size_t start, size_t end,
+                            unsigned flags) {
+  clb_status status =
+      choose(&access->from, start, end, flags | CLB__COMMIT, &access->plan);
+
   if (status == CLB_OK)
     status = clb__port_open(&access->port);
   if (status != CLB_OK)
     clb__origin_end(&access->from);
-  return clb__bytes_blame(bytes, status, start, end);
+  return clb__bytes_blame(access->bytes, status, start, end);
+}
+
+clb_status clb__access_begin(clb__access *access, clb_bytes *bytes,
+                             size_t start, size_t end) {
+  clb_status status = clb__access_look(access, bytes);
+
+  return status == CLB_OK ? clb__access_open(access, start, end, 0) : status;
 }
 
 clb_status clb__access_part(clb__access *access, size_t start, size_t end,

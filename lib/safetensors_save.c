@@ -1,8 +1,9 @@
 /*
  * safetensors_save.c - saves tensors to a file or a sink.
  *
- * Owns the order of a save: check and plan, then stream, then publish.  What a
- * header looks like and how a file gets its name stand elsewhere.
+ * Owns the order of a save: check and plan, then fill and write parcels, then
+ * publish.  doc/saving.md says how; what a header looks like, how a parcel is
+ * filled or written and how a file gets its name stand elsewhere.
  */
 #include "config.h"
 
@@ -13,81 +14,166 @@
 #include "options.h"
 #include "safetensors_keep.h"
 #include "safetensors_plan.h"
+#include "safetensors_run.h"
 #include "safetensors_shards.h"
 #include "savefile.h"
+#include "writer.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* A save on its way; the user of the streams' sink. */
+/* A save on its way. */
 typedef struct transfer {
-  clb_sink sink; /* the caller's, or into the file */
-  void *user;
   const clb_save_options *options;
-  const char *path; /* of a file; else NULL */
+  const char *path;     /* of a file; else NULL */
   uint64_t done, total; /* tensor bytes */
   bool told;            /* progress was */
-  const char *stopped;  /* by whom; NULL: by nobody */
 } transfer;
 
-/* --- Streaming ------------------------------------------------------------ */
+/* --- Progress --------------------------------------------------------------- */
 
-static int tell_progress(transfer *t) {
-  const clb_save_options *options = t->options;
-
-  t->told = true;
-  if (options->progress == NULL ||
-      options->progress(t->done, t->total, options->user) == 0)
-    return 0;
-  t->stopped = "progress";
-  return 1;
-}
-
-static int pass_on(const void *data, size_t length, void *user) {
-  transfer *t = user;
-
-  if (t->sink(data, length, t->user) != 0) {
-    t->stopped = "the sink";
-    return 1;
-  }
-  t->done += length;
-  return tell_progress(t);
-}
-
-static clb_status stopped(const transfer *t) {
+static clb_status stopped(const transfer *t, const char *by) {
   return clb__fail(CLB_CANCELLED,
                    "%s%s%s stopped the save at %" PRIu64 " of %" PRIu64
                    " bytes",
                    t->path == NULL ? "" : t->path, t->path == NULL ? "" : ": ",
-                   t->stopped, t->done, t->total);
+                   by, t->done, t->total);
 }
 
-static clb_status stream_tensors(transfer *t, const clb__file_plan *plan) {
-  for (size_t i = 0; i < plan->count; i++) {
-    const clb__planned *planned = &plan->tensors[i];
-    clb_status status = clb_bytes_stream(planned->tensor->bytes, 0,
-                                         planned->length, pass_on, t);
-    if (t->stopped != NULL)
-      return stopped(t);
-    if (status != CLB_OK)
-      return clb__fail_prefix(status, "tensor \"%.100s\"",
-                              planned->tensor->name);
-  }
-  return CLB_OK;
+static clb_status tell_progress(transfer *t) {
+  const clb_save_options *options = t->options;
+
+  t->told = true;
+  return options->progress == NULL ||
+                 options->progress(t->done, t->total, options->user) == 0
+             ? CLB_OK
+             : stopped(t, "progress");
 }
 
-static clb_status stream_file(transfer *t, const clb__file_plan *plan) {
-  if (t->sink(plan->head, plan->head_length, t->user) != 0) {
-    t->stopped = "the sink";
-    return stopped(t);
-  }
-  return stream_tensors(t, plan);
-}
-
-/* At least once, also where there is nothing to stream. */
+/* At least once, also where there was nothing to move. */
 static clb_status tell_end(transfer *t) {
-  return !t->told && tell_progress(t) != 0 ? stopped(t) : CLB_OK;
+  return t->told ? CLB_OK : tell_progress(t);
+}
+
+/* --- Parcels to a sink ------------------------------------------------------ */
+
+static clb_status pass_on(transfer *t, const clb__run *run,
+                          const clb__parcel *parcel, clb_sink sink,
+                          void *user) {
+  uint64_t payload = clb__run_payload(run, parcel);
+
+  if (sink(parcel->data, parcel->length, user) != 0)
+    return stopped(t, "the sink");
+  t->done += payload;
+  return payload > 0 ? tell_progress(t) : CLB_OK;
+}
+
+static clb_status stream_run(transfer *t, const clb__run *run, clb_sink sink,
+                             void *user) {
+  clb__pipeline *pipeline;
+  clb__parcel *parcel;
+  clb_status status =
+      clb__pipeline_open(run->spans, run->count, true, &pipeline);
+
+  if (status != CLB_OK)
+    return status;
+  do {
+    status = clb__pipeline_next(pipeline, &parcel);
+    if (parcel != NULL) {
+      status = pass_on(t, run, parcel, sink, user);
+      clb__pipeline_give(pipeline, parcel);
+    }
+  } while (status == CLB_OK && parcel != NULL);
+  clb__pipeline_close(pipeline);
+  return status;
+}
+
+/* --- Parcels to a file ------------------------------------------------------ */
+
+static int copy_tied(void *user, const unsigned char *data, size_t length,
+                     uint64_t at) {
+  return clb__writer_copy(user, data, length, at);
+}
+
+/* What is other tensors', too. */
+static int write_tied(void *user, clb__writer *writer,
+                      const clb__parcel *parcel) {
+  return clb__run_tied(user, parcel, copy_tied, writer);
+}
+
+/* Gives parcels back that were written; with wait, one at least.  *idle: there
+ * was none. */
+static clb_status collect(transfer *t, const clb__run *run,
+                          clb__pipeline *pipeline, clb__writer *writer,
+                          bool wait, bool *idle) {
+  clb_status status = CLB_OK;
+  clb__parcel *parcel;
+
+  *idle = true;
+  while ((parcel = clb__writer_take(writer, wait && *idle)) != NULL) {
+    uint64_t payload = clb__run_payload(run, parcel);
+    *idle = false;
+    clb__pipeline_give(pipeline, parcel);
+    if (status == CLB_OK)
+      status = clb__writer_status(writer);
+    if (status == CLB_OK && payload > 0) {
+      t->done += payload;
+      status = tell_progress(t);
+    }
+  }
+  return status;
+}
+
+static clb_status pump(transfer *t, const clb__run *run,
+                       clb__pipeline *pipeline, clb__writer *writer) {
+  clb__parcel *parcel;
+  bool idle;
+  clb_status status;
+
+  do {
+    status = collect(t, run, pipeline, writer, false, &idle);
+    if (status == CLB_OK)
+      status = clb__pipeline_next(pipeline, &parcel);
+    if (status != CLB_OK)
+      return status;
+    if (parcel != NULL)
+      clb__writer_put(writer, parcel);
+    else /* all memory is with the writer, or all is done */
+      status = collect(t, run, pipeline, writer, true, &idle);
+  } while (status == CLB_OK &&
+           (parcel != NULL || !idle || !clb__pipeline_over(pipeline)));
+  return status;
+}
+
+/* Takes back what is still being written; the cause of it all stays. */
+static void calm(clb__pipeline *pipeline, clb__writer *writer) {
+  clb__parcel *parcel;
+
+  while ((parcel = clb__writer_take(writer, true)) != NULL)
+    clb__pipeline_give(pipeline, parcel);
+}
+
+static clb_status write_run(transfer *t, clb__run *run, clb__savefile *file) {
+  const clb_save_options *options = t->options;
+  const clb__writer_hooks hooks = {.after = write_tied, .user = run};
+  clb__pipeline *pipeline;
+  clb__writer *writer = NULL;
+  clb_status status =
+      clb__pipeline_open(run->spans, run->count, false, &pipeline);
+
+  if (status != CLB_OK)
+    return status;
+  status = clb__writer_open(file, run->length, clb__pipeline_parcels(pipeline),
+                            options->io, options->durable != 0, &hooks,
+                            &writer);
+  if (status == CLB_OK) {
+    status = pump(t, run, pipeline, writer);
+    calm(pipeline, writer);
+    clb__writer_close(writer);
+  }
+  clb__pipeline_close(pipeline);
+  return status;
 }
 
 /* --- To a sink ------------------------------------------------------------ */
@@ -101,6 +187,9 @@ static clb_status check_lists(const char *call, const clb_tensor *tensors,
     return clb__fail(CLB_INVALID_ARGUMENT,
                      "%s: metadata_count is %zu, and metadata is NULL", call,
                      options->metadata_count);
+  if (options->io > CLB_FILE_MAPPED)
+    return clb__fail(CLB_INVALID_ARGUMENT, "%s: no such io: %u", call,
+                     (unsigned)options->io);
   return CLB_OK;
 }
 
@@ -120,12 +209,25 @@ static clb_status prepare(const char *call, const clb_tensor *tensors,
   return status == CLB_OK ? check_lists(call, tensors, count, options) : status;
 }
 
+static clb_status write_plan(clb_sink sink, void *user,
+                             const clb__file_plan *plan, transfer *t) {
+  clb__run run = {.count = 0};
+  clb_status status = clb__run_make(plan, false, &run);
+
+  if (status == CLB_OK)
+    status = stream_run(t, &run, sink, user);
+  if (status == CLB_OK)
+    status = tell_end(t);
+  clb__run_free(&run);
+  return status;
+}
+
 clb_status clb_safetensors_write(clb_sink sink, void *user,
                                  const clb_tensor *tensors, size_t count,
                                  const clb_save_options *options) {
   clb_save_options known;
   clb__file_plan plan = {NULL, 0, NULL, 0, 0};
-  transfer t = {.sink = sink, .user = user, .options = &known};
+  transfer t = {.options = &known};
   clb_status status;
 
   if (sink == NULL)
@@ -136,9 +238,7 @@ clb_status clb_safetensors_write(clb_sink sink, void *user,
     status = clb__file_plan_make(tensors, count, &known, &plan);
   t.total = plan.data_length;
   if (status == CLB_OK)
-    status = stream_file(&t, &plan);
-  if (status == CLB_OK)
-    status = tell_end(&t);
+    status = write_plan(sink, user, &plan, &t);
   clb__file_plan_free(&plan);
   return status;
 }
@@ -157,16 +257,7 @@ typedef struct job {
   clb__old_set old;
   clb__savefile *files; /* the index's, if any, then the shards' */
   size_t made, done;    /* of files; done: committed */
-  clb__savefile *now;   /* what is written */
-  int err; /* a stream that a sink stopped only says that it did: the cause */
 } job;
-
-static int to_file(const void *data, size_t length, void *user) {
-  job *j = user;
-
-  j->err = clb__savefile_write(j->now, data, length);
-  return j->err;
-}
 
 static clb_status create_file(job *j, const char *path, uint64_t size) {
   clb_status status =
@@ -197,32 +288,39 @@ static clb_status create_files(job *j) {
   return status;
 }
 
-static clb_status write_failed(const job *j) {
-  return clb__fail_errno(CLB_IO_ERROR, j->err,
-                         "%s: cannot write, at %" PRIu64 " of %" PRIu64
-                         " bytes of tensors",
-                         j->now->given, j->t.done, j->t.total);
+static clb_status write_index(const clb__shard_set *set, clb__savefile *file,
+                              bool durable) {
+  int err = clb__savefile_write(file, set->index, set->index_length);
+
+  return err == 0 ? clb__savefile_seal(file, durable)
+                  : clb__fail_errno(CLB_IO_ERROR, err, "%s: cannot write",
+                                    file->given);
+}
+
+static clb_status write_shard(job *j, const clb__file_plan *plan, bool last,
+                              clb__savefile *file) {
+  clb__run run = {.count = 0};
+  clb_status status = clb__run_make(plan, true, &run);
+
+  if (status == CLB_OK)
+    status = write_run(&j->t, &run, file);
+  if (status == CLB_OK && last)
+    status = tell_end(&j->t);
+  if (status == CLB_OK)
+    status = clb__savefile_seal(file, j->durable);
+  clb__run_free(&run);
+  return status;
 }
 
 static clb_status write_files(job *j) {
   const clb__shard_set *set = j->set;
+  clb__savefile *file = j->files;
   clb_status status = CLB_OK;
 
-  j->now = j->files;
-  if (set->index_path != NULL) {
-    if (to_file(set->index, set->index_length, j) != 0)
-      return write_failed(j);
-    status = clb__savefile_seal(j->now++, j->durable);
-  }
-  for (size_t s = 0; s < set->count && status == CLB_OK; s++, j->now++) {
-    status = stream_file(&j->t, &set->shards[s].plan);
-    if (j->err != 0)
-      return write_failed(j);
-    if (status == CLB_OK && s + 1 == set->count)
-      status = tell_end(&j->t);
-    if (status == CLB_OK)
-      status = clb__savefile_seal(j->now, j->durable);
-  }
+  if (set->index_path != NULL)
+    status = write_index(set, file++, j->durable);
+  for (size_t s = 0; s < set->count && status == CLB_OK; s++)
+    status = write_shard(j, &set->shards[s].plan, s + 1 == set->count, file++);
   return status;
 }
 
@@ -285,11 +383,8 @@ static clb_status save_set(const char *path, const clb__shard_set *set,
   job j = {.set = set, .durable = options->durable != 0};
   clb_status status;
 
-  j.t = (transfer){.sink = to_file,
-                   .user = &j,
-                   .options = options,
-                   .path = path,
-                   .total = set->data_length};
+  j.t = (transfer){
+      .options = options, .path = path, .total = set->data_length};
   status = create_files(&j);
   if (status == CLB_OK)
     status = write_files(&j);

@@ -25,11 +25,19 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#ifdef HAVE_SYS_VFS_H
+#include <sys/vfs.h>
+#endif
 #include <unistd.h>
 
 #define SUFFIX ".clbytes-tmp"
 #define OTHER "2" /* after a scratch file's name */
 #define WRITE_MAX ((size_t)1 << 30) /* some systems refuse more at once */
+
+/* What fstatfs() says of file systems that are in memory. */
+#define TMPFS 0x01021994
+#define RAMFS 0x858458f6
 
 #ifndef O_PATH
 #define O_PATH O_RDONLY
@@ -142,6 +150,13 @@ static int still_named(const clb__savefile *file, int fd) {
          own.st_dev == named.st_dev && own.st_ino == named.st_ino;
 }
 
+static bool same_file(int a, int b) {
+  struct stat x, y;
+
+  return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+         x.st_ino == y.st_ino;
+}
+
 static clb_status in_the_way(const clb__savefile *file, int err) {
   return clb__fail_errno(CLB_IO_ERROR, err, "%s: its scratch file %s cannot be "
                          "taken over", file->given, file->scratch);
@@ -196,22 +211,55 @@ static clb_status take_scratch(clb__savefile *file, mode_t mode) {
   return status;
 }
 
+static bool is_in_memory(int fd) {
+#ifdef HAVE_SYS_VFS_H
+  struct statfs st;
+
+  return fstatfs(fd, &st) == 0 &&
+         ((uint32_t)st.f_type == TMPFS || (uint32_t)st.f_type == RAMFS);
+#else
+  (void)fd;
+  return false;
+#endif
+}
+
+/* Memory would be allocated by one thread; it is asked for alone. */
+static int find_memory(int fd, uint64_t size) {
+  struct statvfs st;
+
+  if (fstatvfs(fd, &st) != 0 || st.f_blocks == 0 || st.f_frsize == 0)
+    return 0; /* the writes will tell */
+  return size / st.f_frsize + (size % st.f_frsize != 0) > st.f_bavail ? ENOSPC
+                                                                      : 0;
+}
+
+/* 0, or that there is none; where it cannot be asked for the writes will
+ * tell. */
+static int allocate(int fd, uint64_t size) {
+#ifdef HAVE_FALLOCATE
+  while (fallocate(fd, 0, 0, (off_t)size) != 0)
+    if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
+      return errno;
+    else if (errno != EINTR)
+      return 0;
+#else
+  (void)fd;
+  (void)size;
+#endif
+  return 0;
+}
+
 /* A full disk is found here, before the transfer; not by posix_fallocate(),
  * which may write every block itself. */
-static clb_status find_room(const clb__savefile *file, uint64_t size) {
+static clb_status find_room(clb__savefile *file, uint64_t size) {
   int err = 0;
 
+  file->in_memory = is_in_memory(file->fd);
   if (size > INT64_MAX)
     err = EFBIG;
-#ifdef HAVE_FALLOCATE
-  while (err == 0 && fallocate(file->fd, 0, 0, (off_t)size) != 0 &&
-         errno != EOPNOTSUPP && errno != ENOSYS) {
-    if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
-      err = errno;
-    else if (errno != EINTR)
-      break; /* the writes will tell */
-  }
-#endif
+  else if (size > 0)
+    err = file->in_memory ? find_memory(file->fd, size)
+                          : allocate(file->fd, size);
   return err == 0 ? CLB_OK
                   : clb__fail_errno(CLB_IO_ERROR, err,
                                     "%s: no room for %" PRIu64 " bytes",
@@ -289,6 +337,55 @@ int clb__savefile_write(clb__savefile *file, const void *data, size_t length) {
     length -= (size_t)n;
   }
   return 0;
+}
+
+int clb__savefile_write_at(const clb__savefile *file, const void *data,
+                           size_t length, uint64_t at) {
+  const char *from = data;
+
+  while (length > 0) {
+    ssize_t n = pwrite(file->fd, from, length < WRITE_MAX ? length : WRITE_MAX,
+                       (off_t)at);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return n < 0 ? errno : EIO;
+    from += n;
+    at += (uint64_t)n;
+    length -= (size_t)n;
+  }
+  return 0;
+}
+
+int clb__savefile_extend(const clb__savefile *file, uint64_t size) {
+  struct stat st;
+
+  if (fstat(file->fd, &st) != 0)
+    return errno;
+  if ((uint64_t)st.st_size >= size)
+    return 0;
+  while (ftruncate(file->fd, (off_t)size) != 0)
+    if (errno != EINTR)
+      return errno;
+  return 0;
+}
+
+int clb__savefile_reopen_direct(const clb__savefile *file, int *fd) {
+#ifdef O_DIRECT
+  *fd = openat(file->directory, file->scratch,
+               O_RDWR | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
+  if (*fd < 0)
+    return errno;
+  if (same_file(file->fd, *fd))
+    return 0;
+  (void)close(*fd);
+  *fd = -1;
+  return ENOENT;
+#else
+  (void)file;
+  *fd = -1;
+  return ENOSYS;
+#endif
 }
 
 /* A network file system may tell of a failed write at a close alone; that of a

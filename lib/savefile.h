@@ -14,6 +14,7 @@ typedef struct clb__savefile {
   char *path;        /* of the target: symbolic links resolved */
   char *scratch;     /* the scratch file's name in the directory */
   int directory, fd;
+  bool in_memory; /* the file system is */
   bool sealed;
   bool replaces; /* once it is sealed: there is a target */
 } clb__savefile;
@@ -32,6 +33,16 @@ clb_status clb__savefile_create(const char *path, uint64_t size, bool durable,
 
 /* Appends.  0, or errno: what the caller does with it may be far from here. */
 int clb__savefile_write(clb__savefile *file, const void *data, size_t length);
+
+/* Writes at a place; any thread. */
+int clb__savefile_write_at(const clb__savefile *file, const void *data,
+                           size_t length, uint64_t at);
+
+/* Makes the file so long, where its room was not allocated; 0, or errno. */
+int clb__savefile_extend(const clb__savefile *file, uint64_t size);
+
+/* A second descriptor that reads and writes past the page cache; 0, or errno. */
+int clb__savefile_reopen_direct(const clb__savefile *file, int *fd);
 
 /*
  * Does all of commit that comes before the rename, so that of several files

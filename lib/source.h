@@ -55,6 +55,7 @@ typedef struct clb__port {
   bool ordered;
   bool quick;      /* device: by a command on the program's own queue, which is
                       in-order; no marker is needed */
+  bool passed;     /* device: what was enqueued before has been waited for */
   bool watching;   /* device: the program's queue may wait for this access */
   cl_event marker; /* device: of what is ordered; NULL: the list's events */
   size_t size;     /* device: of the buffer */
@@ -128,7 +129,10 @@ static inline clb_status clb__port_open(clb__port *port) {
 /* Chooses a plan for logical bytes [start, end) of a form in a source. */
 enum {
   CLB__COMMIT = 1,      /* it is about to run: a kernel that it needs is built */
-  CLB__MAY_BE_QUICK = 2 /* the port may be */
+  CLB__MAY_BE_QUICK = 2, /* the port may be */
+  CLB__INTO_BLOCK = 4 /* it goes into a block whatever it is, with others: a
+                         command is as good as a mapping where it copies as it
+                         is, and better where it is small */
 };
 clb_status clb__source_plan(const clb__source *source, clb__direction direction,
                             const clb__form *form, size_t start, size_t end,

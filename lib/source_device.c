@@ -73,7 +73,7 @@ static clb_status device_order(clb__port *port) {
     return clb__fail_cl(err, "clGetMemObjectInfo");
   clb__park_sweep(context_of(port));
   port->marker = NULL;
-  if (port->quick)
+  if (port->quick || port->passed)
     return CLB_OK;
   status = source->u.device.after != NULL
                ? clb__events_flush(source->u.device.after)
@@ -100,7 +100,7 @@ static clb_status device_await(clb__port *port) {
 
   port->marker = NULL;
   port->ordered = false;
-  if (port->quick)
+  if (port->quick || port->passed)
     return CLB_OK;
   if (port->watching)
     return marker != NULL ? clb__marker_watch(context_of(port), marker)

@@ -225,11 +225,12 @@ clb_status clb__staging_beside(clb_context *context, clb__block *block,
   return CLB_OK;
 }
 
-clb_status clb__staging_wait(clb__block *block) {
+clb_status clb__staging_wait_first(clb__block *block, unsigned count,
+                                   unsigned *failed) {
   clb_status status = CLB_OK;
   unsigned i, unseen = 0;
 
-  for (i = 0; i < block->events; i++) {
+  for (i = 0; i < count; i++) {
     cl_event event = block->event[i];
     clb__error cause;
     cl_int end = CL_COMPLETE;
@@ -241,15 +242,25 @@ clb_status clb__staging_wait(clb__block *block) {
       block->event[unseen++] = event;
     else
       (void)clReleaseEvent(event);
-    if (status != CLB_OK)
+    if (status != CLB_OK) {
       (void)clb__error_restore(&cause);
-    else if (seen != CLB_OK)
+      continue;
+    }
+    if (seen != CLB_OK)
       status = seen;
     else if (end < CL_COMPLETE)
       status = clb__event_fail(end, "transfer");
+    if (status != CLB_OK && failed != NULL)
+      *failed = i;
   }
-  block->events = unseen;
+  for (; i < block->events; i++)
+    block->event[unseen + i - count] = block->event[i];
+  block->events -= count - unseen;
   return status;
+}
+
+clb_status clb__staging_wait(clb__block *block) {
+  return clb__staging_wait_first(block, block->events, NULL);
 }
 
 bool clb__staging_settle(clb__block *block) {
