@@ -54,7 +54,9 @@
  *   Sizes    are in bytes unless a comment says elements.
  *   Environment  CLBYTES_DEBUG, a list of words with commas between, is read
  *            when a context is made; the word "log" sends the context's log to
- *            stderr.  Nothing else is read, and nothing aborts or prints.
+ *            stderr; with "torn" a save fails that finds a tensor of the
+ *            context changed since it was read, which costs a look at some
+ *            parts of each.  Nothing else is read, and nothing aborts or prints.
  */
 #ifndef CLBYTES_H
 #define CLBYTES_H

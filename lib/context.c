@@ -187,6 +187,7 @@ clb_status clb_context_create(cl_command_queue queue,
   pthread_mutex_init(&context->probe_lock, NULL);
   pthread_mutex_init(&context->span_lock, NULL);
   context->log_stderr = debugs("log");
+  context->torn = debugs("torn");
   status = adopt_queue(context, queue);
   if (status == CLB_OK)
     status = apply_options(context, options);

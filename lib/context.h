@@ -74,6 +74,7 @@ struct clb_context {
   void (*log)(const char *line, void *user);
   void *log_user;
   bool log_stderr;
+  bool torn; /* saves look whether tensors changed meanwhile */
 
   pthread_mutex_t lock;
   clb__block *idle;       /* pinned and free */
@@ -127,9 +128,10 @@ void clb__context_unhold(clb_context *context, size_t bytes);
 bool clb__context_logs(const clb_context *context);
 void clb__context_log(clb_context *context, const char *line);
 
-/* The facts of the device, found out at the first call. */
+/* The facts of the device, found out at the first call; or, where they were
+ * not, guessed from what it says of itself. */
 clb_status clb__device_facts(clb_context *context, clb__direction direction,
-                             clb__facts *facts);
+                             bool guess, clb__facts *facts);
 
 /* Puts the program's figures in place of ours. */
 void clb__device_costs(const clb_context *context, clb__facts *facts);

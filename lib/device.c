@@ -149,7 +149,8 @@ void clb__device_costs(const clb_context *context, clb__facts *facts) {
       *figures[i].to = figures[i].given;
 }
 
-static clb_status probe(clb_context *context, clb__facts *facts) {
+/* With guess, nothing is tried out: a processor is taken to map in place. */
+static clb_status probe(clb_context *context, bool guess, clb__facts *facts) {
   answers is = {0};
   clb_status status = ask(context, &is);
   unsigned threads;
@@ -170,7 +171,7 @@ static clb_status probe(clb_context *context, clb__facts *facts) {
   facts->plans = context->plans & ~(unsigned)CLB_PLAN_MAP;
   context->compiles = is.compiles;
   if (is.unified && context->plans & CLB_PLAN_MAP &&
-      can_map(context, is.largest))
+      (guess ? context->processor : can_map(context, is.largest)))
     facts->plans |= CLB_PLAN_MAP;
   return CLB_OK;
 }
@@ -193,15 +194,17 @@ static double build_us(clb_context *context, clb__direction direction,
 }
 
 clb_status clb__device_facts(clb_context *context, clb__direction direction,
-                             clb__facts *facts) {
+                             bool guess, clb__facts *facts) {
   clb_status status = CLB_OK;
 
   pthread_mutex_lock(&context->probe_lock);
-  if (!context->probed) {
-    status = probe(context, &context->facts);
+  if (!context->probed && guess) {
+    status = probe(context, true, facts);
+  } else if (!context->probed) {
+    status = probe(context, false, &context->facts);
     context->probed = status == CLB_OK;
   }
-  if (status == CLB_OK)
+  if (status == CLB_OK && context->probed)
     *facts = context->facts;
   pthread_mutex_unlock(&context->probe_lock);
   if (status != CLB_OK || !(facts->plans & CLB_PLAN_PACK))
@@ -214,7 +217,7 @@ clb_status clb__device_facts(clb_context *context, clb__direction direction,
 void clb__device_measure(clb_context *context) {
   pthread_mutex_lock(&context->probe_lock);
   if (!context->probed)
-    context->probed = probe(context, &context->facts) == CLB_OK;
+    context->probed = probe(context, false, &context->facts) == CLB_OK;
   if (context->probed && !context->measured && context->far &&
       !context->processor) {
     clb__measure(context, &context->facts);

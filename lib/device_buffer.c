@@ -255,7 +255,7 @@ clb_status clb__source_map(const clb__source *source, uint64_t first,
   clb__port port = {.source = source, .direction = CLB__GET};
   unsigned char *mapped;
   clb__facts facts;
-  clb_status status = source->ops->facts(source, CLB__GET, &facts);
+  clb_status status = source->ops->facts(source, CLB__GET, false, &facts);
 
   if (status == CLB_OK && !(facts.plans & CLB_PLAN_MAP))
     return CLB_WOULD_COPY;

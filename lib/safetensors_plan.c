@@ -10,6 +10,7 @@
 
 #include "checked.h"
 #include "error.h"
+#include "options.h"
 #include "safetensors_header.h"
 #include "safetensors_text.h"
 #include "utf8.h"
@@ -17,6 +18,45 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- Arguments ------------------------------------------------------------ */
+
+static clb_status check_lists(const char *call, const clb_tensor *tensors,
+                              size_t count, const clb_save_options *options) {
+  if (tensors == NULL && count > 0)
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "%s: count is %zu, and tensors is NULL", call, count);
+  if (options->metadata == NULL && options->metadata_count > 0)
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "%s: metadata_count is %zu, and metadata is NULL", call,
+                     options->metadata_count);
+#ifndef HAVE_XXHASH
+  if (options->verify != 0)
+    return clb__fail(CLB_UNSUPPORTED,
+                     "%s: verify needs xxHash, which this library was built "
+                     "without", call);
+#endif
+  if (options->io > CLB_FILE_MAPPED)
+    return clb__fail(CLB_INVALID_ARGUMENT, "%s: no such io: %u", call,
+                     (unsigned)options->io);
+  return CLB_OK;
+}
+
+clb_status clb__save_options_read(const char *call, const clb_tensor *tensors,
+                                  size_t count, const clb_save_options *from,
+                                  clb_save_options *options) {
+  clb_status status = CLB_OK;
+
+#ifdef WORDS_BIGENDIAN
+  return clb__fail(CLB_UNSUPPORTED,
+                   "safetensors files are little-endian, this host is not");
+#endif
+  *options = (clb_save_options)CLB_SAVE_OPTIONS_INIT;
+  if (from != NULL)
+    status = clb__options_read(from, options, sizeof *options,
+                               "CLB_SAVE_OPTIONS_INIT");
+  return status == CLB_OK ? check_lists(call, tensors, count, options) : status;
+}
 
 /* --- One tensor ----------------------------------------------------------- */
 

@@ -28,6 +28,15 @@ typedef struct clb__file_plan {
 } clb__file_plan;
 
 /*
+ * Takes what a function of saves was called with: the caller's options, or NULL,
+ * become whole ones.
+ * CLB_INVALID_ARGUMENT, CLB_UNSUPPORTED
+ */
+clb_status clb__save_options_read(const char *call, const clb_tensor *tensors,
+                                  size_t count, const clb_save_options *from,
+                                  clb_save_options *options);
+
+/*
  * Checks all that can be checked before anything is written, and plans.
  * Whatever it returns, plan is to be freed.
  *   options  whole, not NULL; its metadata alone is used

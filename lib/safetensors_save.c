@@ -11,7 +11,7 @@
 
 #include "checked.h"
 #include "error.h"
-#include "options.h"
+#include "safetensors_check.h"
 #include "safetensors_keep.h"
 #include "safetensors_plan.h"
 #include "safetensors_run.h"
@@ -91,6 +91,19 @@ static clb_status stream_run(transfer *t, const clb__run *run, clb_sink sink,
 
 /* --- Parcels to a file ------------------------------------------------------ */
 
+/* What goes with the writing of a run. */
+typedef struct beside {
+  const clb__run *run;
+  clb__check *check; /* NULL: nothing is checked */
+} beside;
+
+static void hash_parcel(void *user, const clb__parcel *parcel) {
+  const beside *with = user;
+
+  if (with->check != NULL)
+    clb__check_add(with->check, parcel);
+}
+
 static int copy_tied(void *user, const unsigned char *data, size_t length,
                      uint64_t at) {
   return clb__writer_copy(user, data, length, at);
@@ -99,7 +112,9 @@ static int copy_tied(void *user, const unsigned char *data, size_t length,
 /* What is other tensors', too. */
 static int write_tied(void *user, clb__writer *writer,
                       const clb__parcel *parcel) {
-  return clb__run_tied(user, parcel, copy_tied, writer);
+  const beside *with = user;
+
+  return clb__run_tied(with->run, parcel, copy_tied, writer);
 }
 
 /* Gives parcels back that were written; with wait, one at least.  *idle: there
@@ -154,9 +169,11 @@ static void calm(clb__pipeline *pipeline, clb__writer *writer) {
     clb__pipeline_give(pipeline, parcel);
 }
 
-static clb_status write_run(transfer *t, clb__run *run, clb__savefile *file) {
+static clb_status write_parcels(transfer *t, const clb__run *run,
+                                clb__savefile *file, clb__check *check) {
   const clb_save_options *options = t->options;
-  const clb__writer_hooks hooks = {.after = write_tied, .user = run};
+  beside with = {run, check};
+  const clb__writer_hooks hooks = {hash_parcel, write_tied, &with};
   clb__pipeline *pipeline;
   clb__writer *writer = NULL;
   clb_status status =
@@ -176,38 +193,25 @@ static clb_status write_run(transfer *t, clb__run *run, clb__savefile *file) {
   return status;
 }
 
-/* --- To a sink ------------------------------------------------------------ */
-
-static clb_status check_lists(const char *call, const clb_tensor *tensors,
-                              size_t count, const clb_save_options *options) {
-  if (tensors == NULL && count > 0)
-    return clb__fail(CLB_INVALID_ARGUMENT,
-                     "%s: count is %zu, and tensors is NULL", call, count);
-  if (options->metadata == NULL && options->metadata_count > 0)
-    return clb__fail(CLB_INVALID_ARGUMENT,
-                     "%s: metadata_count is %zu, and metadata is NULL", call,
-                     options->metadata_count);
-  if (options->io > CLB_FILE_MAPPED)
-    return clb__fail(CLB_INVALID_ARGUMENT, "%s: no such io: %u", call,
-                     (unsigned)options->io);
-  return CLB_OK;
-}
-
-static clb_status prepare(const char *call, const clb_tensor *tensors,
-                          size_t count, const clb_save_options *from,
-                          clb_save_options *options) {
+static clb_status write_run(transfer *t, const clb__run *run,
+                            clb__savefile *file) {
+  bool verify = t->options->verify != 0, torn = clb__check_torn_wanted(run);
+  clb__check *check = NULL;
   clb_status status = CLB_OK;
 
-#ifdef WORDS_BIGENDIAN
-  return clb__fail(CLB_UNSUPPORTED,
-                   "safetensors files are little-endian, this host is not");
-#endif
-  *options = (clb_save_options)CLB_SAVE_OPTIONS_INIT;
-  if (from != NULL)
-    status = clb__options_read(from, options, sizeof *options,
-                               "CLB_SAVE_OPTIONS_INIT");
-  return status == CLB_OK ? check_lists(call, tensors, count, options) : status;
+  if (verify || torn)
+    status = clb__check_make(run, &check);
+  if (status == CLB_OK)
+    status = write_parcels(t, run, file, check);
+  if (status == CLB_OK && torn)
+    status = clb__check_torn(check, file);
+  if (status == CLB_OK && verify)
+    status = clb__check_file(check, file);
+  clb__check_free(check);
+  return status;
 }
+
+/* --- To a sink ------------------------------------------------------------ */
 
 static clb_status write_plan(clb_sink sink, void *user,
                              const clb__file_plan *plan, transfer *t) {
@@ -233,7 +237,7 @@ clb_status clb_safetensors_write(clb_sink sink, void *user,
   if (sink == NULL)
     return clb__fail(CLB_INVALID_ARGUMENT,
                      "clb_safetensors_write: sink is NULL");
-  status = prepare("clb_safetensors_write", tensors, count, options, &known);
+  status = clb__save_options_read("clb_safetensors_write", tensors, count, options, &known);
   if (status == CLB_OK)
     status = clb__file_plan_make(tensors, count, &known, &plan);
   t.total = plan.data_length;
@@ -403,7 +407,7 @@ clb_status clb_safetensors_save(const char *path, const clb_tensor *tensors,
   if (path == NULL)
     return clb__fail(CLB_INVALID_ARGUMENT,
                      "clb_safetensors_save: path is NULL");
-  status = prepare("clb_safetensors_save", tensors, count, options, &known);
+  status = clb__save_options_read("clb_safetensors_save", tensors, count, options, &known);
   if (status == CLB_OK)
     status = clb__shard_set_make(path, tensors, count, &known, &set);
   if (status == CLB_OK)

@@ -67,8 +67,10 @@ static void order_tensors(const clb_tensor *tensors, size_t count,
     first[shards[i] + 1]++;
   for (size_t s = 0; s < set->count; s++)
     first[s + 1] += first[s];
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
+    set->index_of[first[shards[i]]] = i;
     set->tensors[first[shards[i]]++] = tensors[i];
+  }
   for (size_t s = set->count; s > 0; s--)
     first[s] = first[s - 1];
   first[0] = 0;
@@ -168,7 +170,8 @@ static clb_status make_several(const char *path, const clb_tensor *tensors,
   clb_status status;
 
   set->tensors = calloc(count, sizeof *set->tensors);
-  if (first == NULL || set->tensors == NULL) {
+  set->index_of = calloc(count, sizeof *set->index_of);
+  if (first == NULL || set->tensors == NULL || set->index_of == NULL) {
     free(first);
     return clb__fail(CLB_OUT_OF_MEMORY, "no memory for %zu shards", set->count);
   }
@@ -213,6 +216,7 @@ void clb__shard_set_free(clb__shard_set *set) {
   }
   free(set->shards);
   free(set->tensors);
+  free(set->index_of);
   free(set->index_path);
   free(set->index);
 }

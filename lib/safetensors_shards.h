@@ -15,6 +15,7 @@ typedef struct clb__shard {
 typedef struct clb__shard_set {
   clb_tensor *tensors; /* the caller's, shard by shard; the plans point there.
                           NULL where one file suffices */
+  size_t *index_of;     /* where each of them is in the caller's array */
   clb__shard *shards;
   size_t count;         /* at least 1 */
   uint64_t data_length; /* of all */

@@ -76,8 +76,9 @@ struct clb__source_ops {
   /* Whether what the source is of has joined the pool; it leaves at its end. */
   bool *(*pooled)(const clb__source *source);
 
+  /* guess: without trying anything out. */
   clb_status (*facts)(const clb__source *source, clb__direction direction,
-                      clb__facts *facts);
+                      bool guess, clb__facts *facts);
 
   /* Notes what has to have ended before an access, and waits for it; what is
    * ordered is awaited or dropped.  close checks, after a transfer that
@@ -130,6 +131,7 @@ static inline clb_status clb__port_open(clb__port *port) {
 enum {
   CLB__COMMIT = 1,      /* it is about to run: a kernel that it needs is built */
   CLB__MAY_BE_QUICK = 2, /* the port may be */
+  CLB__GUESS = 8, /* the device must not be touched */
   CLB__INTO_BLOCK = 4 /* it goes into a block whatever it is, with others: a
                          command is as good as a mapping where it copies as it
                          is, and better where it is small */

@@ -43,9 +43,10 @@ static bool *device_pooled(const clb__source *source) {
 }
 
 static clb_status device_facts(const clb__source *source,
-                               clb__direction direction, clb__facts *facts) {
+                               clb__direction direction, bool guess,
+                               clb__facts *facts) {
   clb_context *context = source->u.device.context;
-  clb_status status = clb__device_facts(context, direction, facts);
+  clb_status status = clb__device_facts(context, direction, guess, facts);
 
   if (status != CLB_OK)
     return status;

@@ -120,9 +120,11 @@ static bool *file_pooled(const clb__source *source) {
 }
 
 static clb_status facts_of_file(const clb__source *source,
-                                clb__direction direction, clb__facts *facts) {
+                                clb__direction direction, bool guess,
+                                clb__facts *facts) {
   (void)source;
   (void)direction;
+  (void)guess;
   *facts = file_facts;
   return CLB_OK;
 }

@@ -75,9 +75,11 @@ static bool *host_pooled(const clb__source *source) {
 }
 
 static clb_status host_facts(const clb__source *source,
-                             clb__direction direction, clb__facts *facts) {
+                             clb__direction direction, bool guess,
+                             clb__facts *facts) {
   (void)source;
   (void)direction;
+  (void)guess;
   *facts = (clb__facts){.asked = CLB_PLAN_MAP, .plans = CLB_PLAN_MAP};
   return CLB_OK;
 }

@@ -74,6 +74,8 @@ want_to_build() {
     pkg-config --exists 'OpenCL >= 1.2'
   want opencl-headers opencl-headers have_header CL/cl_layer.h
   want libyajl-dev 'pkgconfig(yajl)' pkg-config --exists 'yajl >= 2.0'
+  want libxxhash-dev 'pkgconfig(libxxhash)' \
+    pkg-config --exists 'libxxhash >= 0.8'
   # A release's tarball has ./configure already.
   if ! test -f "$top/configure" || ! test -f "$top/Makefile.in"; then
     want autoconf autoconf have autoconf

@@ -157,8 +157,9 @@ typedef struct clb_tensor_plan {
   size_t file;      /* which file of the set, from 0 on; 0 where it is one */
   uint64_t offset;  /* bytes from that file's start to the tensor's first */
   uint64_t bytes;   /* of the tensor, in the file */
-  uint64_t read;    /* bytes read for it: 0 for a tensor over the same region
-                       as one before it in the same file, whose bytes it gets */
+  uint64_t read;    /* bytes read for it: of a tensor over the same region as
+                       one before it in the same file less than two pages, since
+                       it gets that one's bytes */
   char plan[120];   /* how, in words: as clb_bytes_plan(); cut where it is
                        longer */
 } clb_tensor_plan;
@@ -184,8 +185,9 @@ typedef struct clb_save_plan {
  *   options  NULL: the defaults
  *   plans    count of them, written in the order of the files; NULL: none
  *   out      may be NULL
- * CLB_INVALID_ARGUMENT, CLB_UNSUPPORTED, CLB_OUT_OF_MEMORY as the save
- * Never blocks.
+ * CLB_INVALID_ARGUMENT, CLB_UNSUPPORTED, CLB_OUT_OF_MEMORY  as the save
+ * CLB_DEVICE_ERROR  a device cannot be asked what it is
+ * Any thread.  Never blocks.
  */
 clb_status clb_safetensors_plan(const char *path, const clb_tensor *tensors,
                                 size_t count, const clb_save_options *options,
