@@ -1,7 +1,7 @@
 /*
  * How fast tensors get from the device into a file, synced or not, beside
- * write() and fsync() of as many bytes from host memory in the same run; and
- * the host memory it takes.  The first file is checked.
+ * write(), fsync() and O_DIRECT writes of as many bytes from host memory in the
+ * same run; and the host memory it takes.  The first file is checked.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROW = 4096, PADDING = 128, NAME = 32 };
+enum { ROW = 4096, PADDING = 128, NAME = 32, WRITE = 16 << 20 };
 
 struct tensor {
   char name[NAME];
@@ -33,9 +33,10 @@ struct save {
   const char *path;
   size_t count, bytes, rounds; /* bytes: of a tensor */
   bool strided;
+  clb_file_io io;
   struct tensor *tensors;
   clb_tensor *saved;   /* the same, for the library */
-  unsigned char *host; /* bytes of it, for write() */
+  unsigned char *host; /* WRITE bytes, for write() */
 };
 
 static bool no_memory(void)
@@ -86,10 +87,10 @@ static bool make_tensors(struct save *save)
   }
   save->tensors = calloc(save->count, sizeof(*save->tensors));
   save->saved = calloc(save->count, sizeof(*save->saved));
-  save->host = malloc(save->bytes);
+  save->host = aligned_alloc(ROW, WRITE);
   if (save->tensors == NULL || save->saved == NULL || save->host == NULL)
     return no_memory();
-  memset(save->host, 0xee, save->bytes);
+  memset(save->host, 0xee, WRITE);
   for (size_t i = 0; i < save->count; i++)
     if (!make_tensor(save, i))
       return false;
@@ -115,6 +116,7 @@ static bool save_file(struct save *save, bool durable)
   clb_save_options options = CLB_SAVE_OPTIONS_INIT;
 
   options.durable = durable;
+  options.io = save->io;
   return bench_ok(
       clb_safetensors_save(save->path, save->saved, save->count, &options),
       "a save");
@@ -130,28 +132,36 @@ static bool run_save_durable(void *user)
   return save_file(user, true);
 }
 
+static size_t total_bytes(const struct save *save)
+{
+  return save->count * save->bytes;
+}
+
 static bool write_all(const struct save *save, int file)
 {
-  for (size_t i = 0; i < save->count; i++)
-    for (size_t at = 0; at < save->bytes;) {
-      ssize_t written = write(file, save->host + at, save->bytes - at);
+  for (size_t left = total_bytes(save); left > 0;) {
+    ssize_t written = write(file, save->host, left < WRITE ? left : WRITE);
 
-      if (written < 0 && errno == EINTR)
-        continue;
-      if (written <= 0)
-        return system_failed("write", save->path);
-      at += (size_t)written;
-    }
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      return system_failed("write", save->path);
+    left -= (size_t)written;
+  }
   return true;
 }
 
-static bool write_file(const struct save *save, bool sync)
+static bool write_file(const struct save *save, int flags, bool sync)
 {
-  int file = open(save->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  int file =
+      open(save->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | flags, 0666);
   bool done;
 
   if (file < 0)
     return system_failed("open", save->path);
+  /* As a save has it. */
+  if (sync)
+    (void)posix_fallocate(file, 0, (off_t)total_bytes(save));
   done = write_all(save, file);
   if (done && sync && fsync(file) != 0)
     done = system_failed("fsync", save->path);
@@ -162,13 +172,30 @@ static bool write_file(const struct save *save, bool sync)
 
 static bool run_write(void *user)
 {
-  return write_file(user, false);
+  return write_file(user, 0, false);
 }
 
 static bool run_write_sync(void *user)
 {
-  return write_file(user, true);
+  return write_file(user, 0, true);
 }
+
+#ifdef O_DIRECT
+static bool run_write_direct(void *user)
+{
+  return write_file(user, O_DIRECT, true);
+}
+
+static bool takes_direct(const struct save *save)
+{
+  int file = open(save->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_DIRECT, 0666);
+
+  if (file >= 0)
+    close(file);
+  unlink(save->path);
+  return file >= 0;
+}
+#endif
 
 /* Nothing is left to be written back while the next job runs. */
 static void after_file(void *user)
@@ -231,21 +258,28 @@ static bool measure_time(struct save *save)
   static struct bench_job durable = {.run = run_save_durable};
   static struct bench_job raw = {.run = run_write};
   static struct bench_job raw_sync = {.run = run_write_sync};
-  struct bench_job *jobs[] = {&ours, &raw, &durable, &raw_sync};
-  size_t bytes = 0;
+  struct bench_job *jobs[5] = {&ours, &raw, &durable, &raw_sync};
+  size_t bytes = total_bytes(save), count = 4;
+#ifdef O_DIRECT
+  static struct bench_job raw_direct = {.run = run_write_direct};
 
-  for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
+  if (takes_direct(save))
+    jobs[count++] = &raw_direct;
+#endif
+  for (size_t i = 0; i < count; i++) {
     jobs[i]->user = save;
     jobs[i]->after = after_file;
   }
-  for (size_t i = 0; i < save->count; i++)
-    bytes += clb_bytes_length(save->tensors[i].bytes);
-  if (!bench_interleave(jobs, sizeof(jobs) / sizeof(*jobs), save->rounds))
+  if (!bench_interleave(jobs, count, save->rounds))
     return false;
   printf("| saved, GB/s | from the device | write() from host memory | ratio |\n"
          "| --- | --- | --- | --- |\n");
   print_job("not synced", &ours, &raw, bytes);
   print_job("durable", &durable, &raw_sync, bytes);
+#ifdef O_DIRECT
+  if (count == 5)
+    print_job("durable, against O_DIRECT", &durable, &raw_direct, bytes);
+#endif
   return true;
 }
 
@@ -274,6 +308,21 @@ static bool measure_memory(struct save *save)
   return true;
 }
 
+static bool parse_io(const char *word, clb_file_io *io)
+{
+  static const char *const words[] = {"auto", "buffered", "direct", "mapped"};
+  static const clb_file_io values[] = {CLB_FILE_AUTO, CLB_FILE_BUFFERED,
+                                       CLB_FILE_DIRECT, CLB_FILE_MAPPED};
+
+  for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
+    if (strcmp(word, words[i]) == 0) {
+      *io = values[i];
+      return true;
+    }
+  tool_error("--io: %s: not auto, buffered, direct or mapped", word);
+  return false;
+}
+
 static bool measure(struct save *save)
 {
   bool done;
@@ -288,7 +337,7 @@ static bool measure(struct save *save)
 int main(int argc, char **argv)
 {
   struct save save = {.count = 48, .bytes = (size_t)32 << 20, .rounds = 5};
-  const char *device = NULL;
+  const char *device = NULL, *io = "auto";
   const struct bench_option options[] = {
       {.name = "device", .what = "index or part of a name", .text = &device},
       {.name = "count", .what = "tensors", .size = &save.count},
@@ -296,13 +345,16 @@ int main(int argc, char **argv)
       {.name = "strided", .what = "a third padded, a third transposed",
        .flag = &save.strided},
       {.name = "rounds", .what = "of which the median is taken",
-       .size = &save.rounds}};
+       .size = &save.rounds},
+      {.name = "io", .what = "auto, buffered, direct or mapped", .text = &io}};
   int operand;
   bool done;
 
   operand = bench_parse(argc, argv, "PATH", options,
                         sizeof(options) / sizeof(*options));
   save.path = argv[operand];
+  if (!parse_io(io, &save.io))
+    return TOOL_USAGE;
   if (access(save.path, F_OK) == 0) {
     tool_error("%s: is there already, and would be removed", save.path);
     return TOOL_FAILED;

@@ -4,15 +4,18 @@
  * A parcel is one write: to a second descriptor that goes past the page cache
  * (direct), into a shared mapping of its range (mapped), or through the page
  * cache (buffered).  A way that turns out to be refused is left for good, and
- * the parcel is written again.
+ * the parcel is written again.  A large durable file tries direct and buffered
+ * out, with its own bytes, and goes on with the faster one.
  */
 #include "config.h"
 
 #include "writer.h"
 
+#include "bytes.h"
 #include "crew.h"
 #include "error.h"
 #include "threads.h"
+#include "trial.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,8 +42,10 @@ struct clb__writer {
   bool crewed;
   int direct; /* descriptor, or -1 */
   atomic_int way;
+  atomic_bool trying; /* it has a trial that is not over */
 
   pthread_mutex_t lock;
+  clb__trial trial; /* 0: direct, 1: buffered */
   pthread_cond_t work, written;
   clb__parcel *todo, **todo_end, *done;
   unsigned out; /* parcels that were put and have not come back */
@@ -72,6 +77,18 @@ static int write_buffered(clb__writer *w, const clb__parcel *parcel,
                           SYNC_FILE_RANGE_WRITE);
 #endif
   return err;
+}
+
+/* Until the disk has it, which a trial counts. */
+static void wait_written(const clb__writer *w, const clb__parcel *parcel) {
+#ifdef HAVE_SYNC_FILE_RANGE
+  (void)sync_file_range(w->file->fd, (off_t)parcel->at, (off_t)parcel->length,
+                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                            SYNC_FILE_RANGE_WAIT_AFTER);
+#else
+  (void)w;
+  (void)parcel;
+#endif
 }
 
 /* --- Past it ---------------------------------------------------------------- */
@@ -183,9 +200,38 @@ static void note_failure(clb__writer *w, int err, bool refused, uint64_t at) {
   pthread_mutex_unlock(&w->lock);
 }
 
+/* The way of a parcel; *trying: the trial is to be told when it is written. */
+static int begin_parcel(clb__writer *w, const clb__parcel *parcel,
+                        bool *trying) {
+  int way = atomic_load(&w->way);
+
+  *trying = way == CLB_FILE_DIRECT && atomic_load(&w->trying);
+  if (!*trying)
+    return way;
+  pthread_mutex_lock(&w->lock);
+  way = clb__trial_begin(&w->trial, parcel->length, clb__seconds()) == 0
+            ? CLB_FILE_DIRECT
+            : CLB_FILE_BUFFERED;
+  pthread_mutex_unlock(&w->lock);
+  return way;
+}
+
+static void end_trial(clb__writer *w, const clb__parcel *parcel, int way) {
+  if (way == CLB_FILE_BUFFERED)
+    wait_written(w, parcel);
+  pthread_mutex_lock(&w->lock);
+  if (clb__trial_end(&w->trial, way == CLB_FILE_BUFFERED, parcel->length,
+                     clb__seconds())) {
+    if (w->trial.best == 1)
+      atomic_store(&w->way, CLB_FILE_BUFFERED);
+    atomic_store(&w->trying, false);
+  }
+  pthread_mutex_unlock(&w->lock);
+}
+
 static void write_parcel(clb__writer *w, const clb__parcel *parcel) {
-  int way = atomic_load(&w->way), err = 0;
-  bool refused = false;
+  bool refused = false, trying;
+  int way = begin_parcel(w, parcel, &trying), err = 0;
 
   if (w->hooks.before != NULL)
     w->hooks.before(w->hooks.user, parcel);
@@ -196,11 +242,14 @@ static void write_parcel(clb__writer *w, const clb__parcel *parcel) {
   if (refused && !w->asked) {
     way = CLB_FILE_BUFFERED;
     atomic_store(&w->way, way);
-    refused = false;
+    atomic_store(&w->trying, false);
+    refused = trying = false;
     err = 0;
   }
   if (way == CLB_FILE_BUFFERED)
     err = write_buffered(w, parcel, 0);
+  if (err == 0 && trying)
+    end_trial(w, parcel, way);
   if (err == 0 && w->hooks.after != NULL)
     err = w->hooks.after(w->hooks.user, w, parcel);
   if (err != 0)
@@ -291,17 +340,6 @@ clb_status clb__writer_status(clb__writer *w) {
                          at);
 }
 
-const char *clb__writer_way(const clb__writer *w) {
-  switch (atomic_load(&((clb__writer *)w)->way)) {
-  case CLB_FILE_DIRECT:
-    return "direct";
-  case CLB_FILE_MAPPED:
-    return "mapped";
-  default:
-    return "buffered";
-  }
-}
-
 /* --- Choosing a way --------------------------------------------------------- */
 
 static clb_status refuse(const clb__writer *w, int err, const char *what) {
@@ -336,6 +374,14 @@ static clb_status choose(clb__writer *w, uint64_t size, size_t parcels,
   if (io == CLB_FILE_AUTO && parcels > 1 && w->file->in_memory &&
       clb__crew_size() >= WORTH_MAPPING_CORES)
     io = CLB_FILE_MAPPED;
+#ifdef HAVE_SYNC_FILE_RANGE
+  /* Elsewhere the two cannot be compared before the end. */
+  if (io == CLB_FILE_AUTO && w->durable && !w->file->in_memory &&
+      size >= CLB__TRIAL_WORTH) {
+    atomic_store(&w->trying, true);
+    io = CLB_FILE_DIRECT;
+  }
+#endif
   switch (io) {
   case CLB_FILE_DIRECT:
     return choose_direct(w);
@@ -364,6 +410,7 @@ clb_status clb__writer_open(clb__savefile *file, uint64_t size,
   w->direct = -1;
   w->todo_end = &w->todo;
   atomic_init(&w->way, CLB_FILE_BUFFERED);
+  atomic_init(&w->trying, false);
   pthread_mutex_init(&w->lock, NULL);
   pthread_cond_init(&w->work, NULL);
   pthread_cond_init(&w->written, NULL);

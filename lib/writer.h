@@ -46,9 +46,6 @@ clb_status clb__writer_status(clb__writer *writer);
 int clb__writer_copy(clb__writer *writer, const void *data, size_t length,
                      uint64_t at);
 
-/* "direct", "mapped", "buffered": what it does now. */
-const char *clb__writer_way(const clb__writer *writer);
-
 /* Every parcel that was put must have been taken. */
 void clb__writer_close(clb__writer *writer);
 
