@@ -29,12 +29,19 @@ START_TEST(tensor_that_changes_while_it_is_saved_is_named)
   file_write("out", "old", 3);
   options.progress = write_meanwhile;
   options.user = buffer;
+#ifdef HAVE_XXHASH
   ck_status(clb_safetensors_save("out", &tensor, 1, &options),
             CLB_DEVICE_ERROR);
   ck_message("changing");
+#else
+  ck_status(clb_safetensors_save("out", &tensor, 1, &options),
+            CLB_UNSUPPORTED);
+#endif
   ck_file("out", "old", 3);
   ck_assert_uint_eq(files_in("."), 1);
+#ifdef HAVE_XXHASH
   ck_ok(clb_safetensors_save("out", &tensor, 1, NULL));
+#endif
   clb_bytes_release(tensor.bytes);
   ck_cl(clReleaseMemObject(buffer));
   free(contents);
