@@ -12,7 +12,7 @@
 
 #include "checked.h"
 #include "error.h"
-#include "safetensors_header.h"
+#include "safetensors_file.h"
 #include "safetensors_index.h"
 
 #include <errno.h>
@@ -24,12 +24,6 @@
 
 #define PREFIX 8 /* bytes before the header: its length */
 #define TRIES 100
-
-struct clb_safetensors {
-  clb__header header;
-  clb__arena *arenas; /* of a set: the strings and shapes of each shard */
-  size_t arena_count;
-};
 
 /* --- The file ------------------------------------------------------------- */
 

@@ -290,32 +290,38 @@ typedef struct clb_load_options {
   const char *const *names; /* the tensors that are wanted; NULL: all */
   size_t name_count;
   const char *prefix;       /* of names that are wanted; NULL: any */
-  clb_file_io io;           /* CLB_FILE_DIRECT reads past the page cache */
-  clb_progress progress;    /* told of bytes that are on the device */
+  clb_file_io io;           /* CLB_FILE_AUTO or _BUFFERED: through the page
+                               cache */
+  clb_progress progress;    /* told of bytes that are on the device, after each
+                               tensor */
   void *user;               /* given to progress as it is */
 } clb_load_options;
 #define CLB_LOAD_OPTIONS_INIT                                                  \
   { sizeof(clb_load_options), 0, 0, 0, CLB_FILE_AUTO, 0, 0 }
 
 /*
- * Loads a file, or a set by its index, into buffers of a context: file to
- * pinned blocks to device, overlapped, in tens of MiB of host memory, whatever
- * the layouts.  Contents are visible to commands that are enqueued after it
- * returned.
+ * Loads a file, or a set by its index, into buffers of a context, a tensor
+ * after the other: file to pinned blocks to device, overlapped, in tens of MiB
+ * of host memory, whatever the layouts.  Contents are visible to commands that
+ * are enqueued after it returned.
  *   place    NULL: every wanted tensor into a buffer of its own
  *   user     given to place as it is
  *   options  NULL: the defaults
  *   out      to be closed: the tensors that were loaded, by the functions
  *            below; their handles are on the device and hold the buffers
  *            (clb_bytes_buffer()), also after the close if they are retained.
- *            A layout that repeats no byte is the handle's own
+ *            Their layouts are those they were placed with
  * CLB_INVALID_ARGUMENT  also: a layout whose bytes differ from the tensor's, a
  *                       buffer of another context, a slice that does not fit
  * CLB_NOT_FOUND         a name of names is not in the file (the message has it)
  * CLB_CANCELLED         place or progress stopped it
- * and whatever clb_safetensors_open() and clb_bytes_upload() return.  After a
- * failure the contents of the buffers that place gave are undefined.
- * Blocks.
+ * CLB_UNSUPPORTED       also: another io; a part of a tensor whose elements are
+ *                       no whole bytes
+ * and whatever clb_safetensors_open() and clb_bytes_upload() return.  *out is
+ * NULL after a failure, and the contents of the buffers that place gave are
+ * undefined.  All of the arguments and placements are checked before the first
+ * byte is read.
+ * Any thread; blocks until the bytes are on the device.
  */
 clb_status clb_safetensors_load(const char *path, clb_context *context,
                                 clb_place_tensor place, void *user,
