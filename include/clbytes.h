@@ -254,8 +254,9 @@ typedef struct clb_stats {
                                were plain reads */
   uint64_t staging_bytes;   /* pinned now */
   uint64_t staging_peak;    /* pinned at most */
-  uint64_t pageable_blocks; /* how often a block could not be pinned, or none
-                               was free, and pageable memory was used */
+  uint64_t pageable_blocks; /* how often a block could not be pinned, none was
+                               free, or a chunk is too small for a save's, and
+                               pageable memory was used */
   uint64_t host_bytes;      /* held by materialised device handles now; storage
                                that handles share counts once */
   uint64_t host_peak;       /* held at most */

@@ -81,7 +81,8 @@ clb_status clb__source_plan(const clb__source *source, clb__direction direction,
     clb__device_measure(source->u.device.context);
   do {
     clb__facts facts;
-    status = source->ops->facts(source, direction, (flags & CLB__GUESS) != 0, &facts);
+    status = source->ops->facts(source, direction, (flags & CLB__GUESS) != 0,
+                                &facts);
     if (!(flags & CLB__MAY_BE_QUICK))
       facts.quick_bytes = 0;
     if (flags & CLB__INTO_BLOCK)

@@ -150,6 +150,10 @@ void clb__measure(clb_context *context, clb__facts *facts);
  */
 clb__block *clb__staging_take(clb_context *context, bool must);
 
+/* A pageable block of any size in place of one; counted.  context may be
+ * NULL. */
+clb__block *clb__staging_pageable(clb_context *context, size_t size);
+
 /* A pageable block that belongs to no context, one of no bytes that keeps the
  * events of size bytes, and their end. */
 clb__block *clb__block_make(size_t size);

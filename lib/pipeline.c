@@ -199,7 +199,7 @@ static clb_status make_cuts(clb__pipeline *p) {
 static clb__block *take_block(lane *l, bool must) {
   if (uses_staging(l))
     return clb__staging_take(l->context, must);
-  return clb__block_make(l->capacity + CLB__PAGE);
+  return clb__staging_pageable(l->context, l->capacity + CLB__PAGE);
 }
 
 static void give_block(lane *l, clb__block *block) {

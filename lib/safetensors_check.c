@@ -115,25 +115,18 @@ static void add(clb__check *check, const clb__hash *hash) {
 }
 
 /* The part of another tensor that a piece is, too. */
-typedef struct tied {
-  clb__check *check;
-  size_t span;
-} tied;
-
-static int add_tied(void *user, const unsigned char *data, size_t length,
-                    uint64_t at) {
-  const tied *of = user;
-
-  add(of->check, &(clb__hash){.at = at,
-                              .value = XXH3_64bits(data, length),
-                              .span = of->span,
-                              .length = length});
+static int add_tied(void *user, const clb__tie *tie, const unsigned char *data,
+                    size_t length, uint64_t at) {
+  add(user, &(clb__hash){.at = at,
+                         .value = XXH3_64bits(data, length),
+                         .name = tie->name,
+                         .span = CLB__NO_SPAN,
+                         .length = length});
   return 0;
 }
 
 void clb__check_add(clb__check *check, const clb__parcel *parcel) {
   const clb__run *run = check->run;
-  tied also = {check, parcel->span};
   size_t at = 0, i;
 
   for (i = parcel->span; at < parcel->length; i++) {
@@ -143,11 +136,12 @@ void clb__check_add(clb__check *check, const clb__parcel *parcel) {
     size_t length = parcel->length - at < left ? parcel->length - at : left;
     add(check, &(clb__hash){.at = parcel->at + at,
                             .value = XXH3_64bits(parcel->data + at, length),
+                            .name = span->name,
                             .span = i,
                             .length = length});
     at += length;
   }
-  (void)clb__run_tied(run, parcel, add_tied, &also);
+  (void)clb__run_tied(run, parcel, add_tied, check);
 }
 
 static int compare_hashes(const void *a, const void *b) {
@@ -208,21 +202,18 @@ static int next_block(reader *r) {
   return err;
 }
 
-static clb_status differs(const clb__check *check, const clb__hash *hash,
-                          const char *how) {
-  const clb__span *span = &check->run->spans[hash->span];
-
-  if (span->bytes == NULL)
+static clb_status differs(const clb__hash *hash, const char *how) {
+  if (hash->name == NULL)
     return clb__fail(CLB_IO_ERROR, "the header %s", how);
   return clb__fail(CLB_IO_ERROR,
                    "tensor \"%.100s\": %zu bytes at byte %" PRIu64
                    " of the file %s",
-                   span->name, hash->length, hash->at, how);
+                   hash->name, hash->length, hash->at, how);
 }
 
 /* Reads what one hash is of; r is where it begins. */
-static clb_status check_piece(const clb__check *check, const clb__hash *hash,
-                              reader *r, XXH3_state_t *state) {
+static clb_status check_piece(const clb__hash *hash, reader *r,
+                              XXH3_state_t *state) {
   size_t left = hash->length;
 
   (void)XXH3_64bits_reset(state);
@@ -232,14 +223,14 @@ static clb_status check_piece(const clb__check *check, const clb__hash *hash,
     if (err != 0)
       return clb__fail_errno(CLB_IO_ERROR, err, "read of byte %" PRIu64, r->at);
     if (take == 0 && r->length == 0)
-      return differs(check, hash, "are not there");
+      return differs(hash, "are not there");
     (void)XXH3_64bits_update(state, r->block + r->used, take);
     r->used += take;
     left -= take;
   }
   return XXH3_64bits_digest(state) == hash->value
              ? CLB_OK
-             : differs(check, hash, "read back differ from what was written");
+             : differs(hash, "read back differ from what was written");
 }
 
 static clb_status check_pieces(const clb__check *check, reader *r) {
@@ -250,7 +241,7 @@ static clb_status check_pieces(const clb__check *check, reader *r) {
   size_t i;
 
   for (i = 0; i < check->count && status == CLB_OK; i++)
-    status = check_piece(check, &check->hashes[i], r, state);
+    status = check_piece(&check->hashes[i], r, state);
   (void)XXH3_freeState(state);
   return status;
 }
@@ -296,11 +287,12 @@ static clb_status read_again(const clb__check *check, const clb__hash *hash,
 
 /* What is another tensor's, too, is not where its span is. */
 static bool is_own(const clb__check *check, const clb__hash *hash) {
-  const clb__span *span = &check->run->spans[hash->span];
+  const clb_bytes *bytes = hash->span == CLB__NO_SPAN
+                               ? NULL
+                               : check->run->spans[hash->span].bytes;
 
-  return span->bytes != NULL && clb__bytes_on_device(span->bytes) &&
-         span->bytes->source.u.device.context->torn && hash->at >= span->at &&
-         hash->at + hash->length <= span->at + (span->end - span->start);
+  return bytes != NULL && clb__bytes_on_device(bytes) &&
+         bytes->source.u.device.context->torn;
 }
 
 clb_status clb__check_torn(clb__check *check, const clb__savefile *file) {

@@ -8,11 +8,14 @@
 #include "safetensors_run.h"
 #include "savefile.h"
 
-/* What a span has of a parcel, where it went in the file, and its hash. */
+/* What a tensor has of a parcel, where it went in the file, and its hash. */
 typedef struct clb__hash {
   uint64_t at, value;
-  size_t span, length;
+  const char *name; /* of the tensor; NULL: the header */
+  size_t span;      /* that it is of, or CLB__NO_SPAN: it came by with another's */
+  size_t length;
 } clb__hash;
+#define CLB__NO_SPAN SIZE_MAX
 
 typedef struct clb__check clb__check;
 

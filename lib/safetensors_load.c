@@ -32,6 +32,10 @@ static clb_status choose(load *l, bool *wanted) {
   const clb__header *header = &l->file->header;
   const clb_load_options *o = &l->options;
 
+  if (o->names == NULL && o->name_count > 0)
+    return clb__fail(CLB_INVALID_ARGUMENT,
+                     "clb_safetensors_load: name_count is %zu, and names is "
+                     "NULL", o->name_count);
   for (size_t i = 0; i < header->count; i++)
     wanted[i] = o->names == NULL;
   for (size_t i = 0; i < o->name_count; i++) {

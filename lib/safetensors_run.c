@@ -111,6 +111,7 @@ static void add_tensors(const clb__file_plan *plan, const size_t *same,
       tie.span = first[same[i]];
       tie.there = run->spans[tie.span].at;
       tie.here = at;
+      tie.name = planned->tensor->name;
       pages_of(at, planned->length, &tie);
     }
     first[i] = run->count;
@@ -188,14 +189,15 @@ int clb__run_tied(const clb__run *run, const clb__parcel *parcel,
     if (last > end)
       last = end;
     if (first < last)
-      result = tied(user, parcel->data + (first - begin),
+      result = tied(user, tie, parcel->data + (first - begin),
                     (size_t)(last - first), tie->here + (first - tie->there));
   }
   return result;
 }
 
-static int add_length(void *user, const unsigned char *data, size_t length,
-                      uint64_t at) {
+static int add_length(void *user, const clb__tie *tie,
+                      const unsigned char *data, size_t length, uint64_t at) {
+  (void)tie;
   (void)data;
   (void)at;
   *(uint64_t *)user += length;

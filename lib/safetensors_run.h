@@ -11,9 +11,10 @@
  * the run but written there when they come by; both ends are at a page of the
  * file. */
 typedef struct clb__tie {
-  size_t span;    /* of the tensor that is in the run, whole */
-  uint64_t there; /* where that begins in the file, */
-  uint64_t here;  /* and the other */
+  size_t span;      /* of the tensor that is in the run, whole */
+  const char *name; /* the other's */
+  uint64_t there;   /* where that begins in the file, */
+  uint64_t here;    /* and the other */
   uint64_t from, to;
 } clb__tie;
 
@@ -42,8 +43,8 @@ uint64_t clb__run_payload(const clb__run *run, const clb__parcel *parcel);
 
 /* Calls for each part of a parcel that is also another tensor's; stops at what
  * is not 0, and returns it. */
-typedef int (*clb__tied)(void *user, const unsigned char *data, size_t length,
-                         uint64_t at);
+typedef int (*clb__tied)(void *user, const clb__tie *tie,
+                         const unsigned char *data, size_t length, uint64_t at);
 int clb__run_tied(const clb__run *run, const clb__parcel *parcel,
                   clb__tied tied, void *user);
 

@@ -104,8 +104,9 @@ static void hash_parcel(void *user, const clb__parcel *parcel) {
     clb__check_add(with->check, parcel);
 }
 
-static int copy_tied(void *user, const unsigned char *data, size_t length,
-                     uint64_t at) {
+static int copy_tied(void *user, const clb__tie *tie,
+                     const unsigned char *data, size_t length, uint64_t at) {
+  (void)tie;
   return clb__writer_copy(user, data, length, at);
 }
 
@@ -237,7 +238,8 @@ clb_status clb_safetensors_write(clb_sink sink, void *user,
   if (sink == NULL)
     return clb__fail(CLB_INVALID_ARGUMENT,
                      "clb_safetensors_write: sink is NULL");
-  status = clb__save_options_read("clb_safetensors_write", tensors, count, options, &known);
+  status = clb__save_options_read("clb_safetensors_write", tensors, count, options,
+                                  &known);
   if (status == CLB_OK)
     status = clb__file_plan_make(tensors, count, &known, &plan);
   t.total = plan.data_length;
@@ -407,7 +409,8 @@ clb_status clb_safetensors_save(const char *path, const clb_tensor *tensors,
   if (path == NULL)
     return clb__fail(CLB_INVALID_ARGUMENT,
                      "clb_safetensors_save: path is NULL");
-  status = clb__save_options_read("clb_safetensors_save", tensors, count, options, &known);
+  status = clb__save_options_read("clb_safetensors_save", tensors, count, options,
+                                  &known);
   if (status == CLB_OK)
     status = clb__shard_set_make(path, tensors, count, &known, &set);
   if (status == CLB_OK)

@@ -131,10 +131,10 @@ static inline clb_status clb__port_open(clb__port *port) {
 enum {
   CLB__COMMIT = 1,      /* it is about to run: a kernel that it needs is built */
   CLB__MAY_BE_QUICK = 2, /* the port may be */
-  CLB__GUESS = 8, /* the device must not be touched */
-  CLB__INTO_BLOCK = 4 /* it goes into a block whatever it is, with others: a
-                         command is as good as a mapping where it copies as it
-                         is, and better where it is small */
+  CLB__INTO_BLOCK = 4, /* it goes into a block whatever it is, with others: a
+                          command is as good as a mapping where it copies as it
+                          is, and better where it is small */
+  CLB__GUESS = 8 /* the device must not be touched */
 };
 clb_status clb__source_plan(const clb__source *source, clb__direction direction,
                             const clb__form *form, size_t start, size_t end,

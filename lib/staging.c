@@ -164,10 +164,17 @@ clb__block *clb__staging_take(clb_context *context, bool must) {
       stats->staging_peak = stats->staging_bytes;
     pthread_mutex_unlock(&context->lock);
   }
-  if (block == NULL && must) {
-    block = clb__block_make(context->chunk_size);
+  return block == NULL && must
+             ? clb__staging_pageable(context, context->chunk_size)
+             : block;
+}
+
+clb__block *clb__staging_pageable(clb_context *context, size_t size) {
+  clb__block *block = clb__block_make(size);
+
+  if (block != NULL && context != NULL) {
     pthread_mutex_lock(&context->lock);
-    stats->pageable_blocks += block != NULL;
+    context->stats.pageable_blocks++;
     pthread_mutex_unlock(&context->lock);
   }
   return block;

@@ -66,16 +66,20 @@ void ck_fault_held(const struct fault_held *then, const char *what) {
   ck_assert_msg(fault->over_releases() == 0, "%s: a release too many", what);
 }
 
-int fault_main(Suite *suite) {
+int fault_main_by(Suite *suite, int (*run)(Suite *suite, int needs)) {
   int result;
 
   fault_use();
   result = fixture_probe();
   if (result == 0 && fault_works())
-    return fixture_main(suite, FIXTURE_HOST);
+    return run(suite, FIXTURE_HOST);
   srunner_free(srunner_create(suite)); /* the suite goes with it */
   if (result != 0)
     return result;
   fprintf(stderr, "the OpenCL loader loads no fault layer\n");
   return fixture_number("CLBYTES_TEST_REQUIRE", 0) == 1 ? 1 : 77;
+}
+
+int fault_main(Suite *suite) {
+  return fault_main_by(suite, fixture_main);
 }

@@ -32,5 +32,7 @@ void ck_fault_held(const struct fault_held *then, const char *what);
 /* fixture_main() with the layer; without one: 77, or 1 if
  * CLBYTES_TEST_REQUIRE is 1. */
 int fault_main(Suite *suite);
+/* The same by another than fixture_main(), such as files_main(). */
+int fault_main_by(Suite *suite, int (*run)(Suite *suite, int needs));
 
 #endif

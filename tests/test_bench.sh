@@ -53,7 +53,14 @@ rows 1 view
 run save --device "$platform" --count 4 --bytes 64K --rounds 2 --strided \
   "$dir/saved"
 rows 1 "not synced"
-rows 1 durable
+rows 1 "durable |"
+# Where the file system takes it.
+if dd if=/dev/zero of="$dir/direct" bs=4096 count=1 oflag=direct 2>/dev/null
+then
+  rows 1 "durable, against O_DIRECT"
+else
+  rows 0 "durable, against O_DIRECT"
+fi
 test ! -e "$dir/saved" || fail "the saved file is left behind"
 
 test "$failures" -eq 0

@@ -8,6 +8,8 @@
 
 #include "files.h"
 
+#include <unistd.h>
+
 #define HEADER                                                                 \
   "{\"__metadata__\":{\"k\":\"v\"},"                                           \
   "\"a.x\":" ST_ENTRY("\"F32\"", "[4,6]", "[0,96]") ","                        \
@@ -208,6 +210,157 @@ START_TEST(progress_cancels)
 }
 END_TEST
 
+static int cut_short(clb_placement *placement, void *user)
+{
+  (void)placement;
+  (void)user;
+  ck_assert_int_eq(truncate("in", 120), 0);
+  return 0;
+}
+
+START_TEST(file_that_is_cut_short_meanwhile_is_an_error)
+{
+  clb_safetensors *file;
+
+  write_file();
+  ck_status(clb_safetensors_load("in", fx.context, cut_short, NULL, NULL, &file),
+            CLB_IO_ERROR);
+  ck_message("a.x");
+  ck_assert_ptr_null(file);
+  free(data);
+}
+END_TEST
+
+START_TEST(part_that_names_a_start_alone_is_a_slices)
+{
+  static const size_t start[] = {1, 4};
+  struct where where = {.of = {.start = start}, .only = 1};
+  clb_bytes *whole, *part;
+  clb_tensor tensor;
+  clb_safetensors *read, *file;
+  clb_status sliced, loaded;
+
+  write_file();
+  ck_ok(clb_safetensors_open("in", &read));
+  ck_ok(clb_safetensors_find(read, "a.x", &tensor));
+  ck_ok(clb_bytes_reshape(tensor.bytes, 2, tensor.shape, 4, &whole));
+  sliced = clb_bytes_slice(whole, start, NULL, NULL, &part);
+  loaded =
+    clb_safetensors_load("in", fx.context, put, &where, NULL, &file);
+  ck_assert_int_eq(sliced == CLB_OK, loaded == CLB_OK);
+  if (sliced == CLB_OK) {
+    ck_assert_uint_eq(clb_bytes_length(part), 3 * 2 * 4);
+    clb_bytes_release(part);
+    clb_safetensors_close(file);
+  }
+  clb_bytes_release(whole);
+  clb_safetensors_close(read);
+  free(data);
+}
+END_TEST
+
+START_TEST(file_without_tensors_is_loaded)
+{
+  clb_safetensors *file;
+
+  st_write("none", "{}", "", 0);
+  ck_ok(clb_safetensors_load("none", fx.context, NULL, NULL, NULL, &file));
+  ck_assert_uint_eq(clb_safetensors_count(file), 0);
+  clb_safetensors_close(file);
+}
+END_TEST
+
+START_TEST(set_is_loaded_by_its_index)
+{
+  static const char *const names[] = {"one", "two", "three"};
+  clb_save_options options = CLB_SAVE_OPTIONS_INIT;
+  unsigned char *bytes = fixture_bytes(3000, 8);
+  clb_tensor tensors[3] = {{0}};
+  size_t rows[2] = {10, 100};
+  clb_safetensors *file;
+
+  for (int i = 0; i < 3; i++) {
+    tensors[i] = (clb_tensor){.name = names[i], .dtype = "U8", .ndim = 2,
+                              .shape = rows};
+    ck_ok(clb_bytes_from_copy(bytes + 1000 * i, 1000, &tensors[i].bytes));
+  }
+  options.max_shard_size = 1500;
+  ck_ok(clb_safetensors_save("m.safetensors", tensors, 3, &options));
+  ck_ok(clb_safetensors_load("m.safetensors.index.json", fx.context, NULL, NULL,
+                             NULL, &file));
+  ck_assert_uint_eq(clb_safetensors_count(file), 3);
+  for (int i = 0; i < 3; i++) {
+    ck_tensor(file, names[i], bytes + 1000 * i, 1000);
+    clb_bytes_release(tensors[i].bytes);
+  }
+  clb_safetensors_close(file);
+  free(bytes);
+}
+END_TEST
+
+/* The handles outlive the object. */
+START_TEST(handles_that_are_retained_stay)
+{
+  clb_safetensors *file;
+  clb_tensor found;
+  clb_bytes *kept;
+
+  write_file();
+  ck_ok(clb_safetensors_load("in", fx.context, NULL, NULL, NULL, &file));
+  ck_ok(clb_safetensors_find(file, "a.x", &found));
+  kept = clb_bytes_retain(found.bytes);
+  clb_safetensors_close(file);
+  expect_copy_into(kept, data, 96);
+  clb_bytes_release(kept);
+  free(data);
+}
+END_TEST
+
+START_TEST(arguments_are_checked_first)
+{
+  clb_load_options options = CLB_LOAD_OPTIONS_INIT;
+  clb_safetensors *file = NULL;
+
+  write_file();
+  ck_status(clb_safetensors_load(NULL, fx.context, NULL, NULL, NULL, &file),
+            CLB_INVALID_ARGUMENT);
+  ck_status(clb_safetensors_load("in", NULL, NULL, NULL, NULL, &file),
+            CLB_INVALID_ARGUMENT);
+  ck_status(clb_safetensors_load("in", fx.context, NULL, NULL, NULL, NULL),
+            CLB_INVALID_ARGUMENT);
+  options.name_count = 1;
+  ck_status(clb_safetensors_load("in", fx.context, NULL, NULL, &options, &file),
+            CLB_INVALID_ARGUMENT);
+  ck_message("name_count is 1");
+  options.name_count = 0;
+  options.io = CLB_FILE_DIRECT;
+  ck_status(clb_safetensors_load("in", fx.context, NULL, NULL, &options, &file),
+            CLB_UNSUPPORTED);
+  ck_status(clb_safetensors_load("none", fx.context, NULL, NULL, NULL, &file),
+            CLB_IO_ERROR);
+  ck_assert_ptr_null(file);
+  free(data);
+}
+END_TEST
+
+START_TEST(buffer_of_another_context_is_refused)
+{
+  cl_context other;
+  cl_int code;
+  struct where where = {.only = 1};
+
+  write_file();
+  other = clCreateContext(NULL, 1, &fx.device, NULL, NULL, &code);
+  ck_cl(code);
+  where.of.buffer = clCreateBuffer(other, CL_MEM_READ_WRITE, 96, NULL, &code);
+  ck_cl(code);
+  refused(&where, CLB_INVALID_ARGUMENT);
+  ck_cl(clReleaseMemObject(where.of.buffer));
+  ck_cl(clReleaseContext(other));
+  free(data);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("safetensors_load");
@@ -218,5 +371,12 @@ int main(void)
   tcase_add_test(all, a_part_goes_into_a_transposed_layout_with_padding);
   tcase_add_test(all, what_does_not_fit_is_refused);
   tcase_add_test(all, progress_cancels);
+  tcase_add_test(all, file_that_is_cut_short_meanwhile_is_an_error);
+  tcase_add_test(all, part_that_names_a_start_alone_is_a_slices);
+  tcase_add_test(all, file_without_tensors_is_loaded);
+  tcase_add_test(all, set_is_loaded_by_its_index);
+  tcase_add_test(all, handles_that_are_retained_stay);
+  tcase_add_test(all, arguments_are_checked_first);
+  tcase_add_test(all, buffer_of_another_context_is_refused);
   return files_main(suite, FIXTURE_DEVICE);
 }

@@ -96,7 +96,13 @@ for layout in $layouts; do
 done
 says out 'read into a fresh result'
 says out 'copy_into clb_host_alloc memory'
-says out 'Of the largest size of 11 layouts ours is, beside the'
+# Without numpy those alone that a rect can read.
+if python3 -c 'import numpy' 2>/dev/null; then
+  counted=11
+else
+  counted=4
+fi
+says out "Of the largest size of $counted layouts ours is, beside the"
 says out 'Pinned memory held by the library: at most '
 rows 0 WRONG
 
