@@ -367,11 +367,11 @@ static bool can_fly(const cargo *c, const clb__access *access,
 }
 
 static clb_status add_flight(cargo *c, const flight *one) {
-  const flight *before = &c->flights[c->count - 1];
+  const flight *last = c->count > 0 ? &c->flights[c->count - 1] : NULL;
   clb_status status = CLB_OK;
 
-  if (c->count > 0 &&
-      before->source.u.device.context != one->source.u.device.context)
+  if (last != NULL &&
+      last->source.u.device.context != one->source.u.device.context)
     status = flush(c);
   if (status == CLB_OK)
     status = one->source.ops->retain(&one->source);
